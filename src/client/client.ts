@@ -109,9 +109,9 @@ export class PlantStore {
         'A list has no `limit`: it has all plants. Leave the loop with `break`, or set `pageSize`.',
       );
     }
-    const { fields, tag, after, pageSize: limit = maxPage } = options;
+    const { fields, tag, q, after, pageSize: limit = maxPage } = options;
     yield* this.#pages(
-      this.#address(['plants'], { limit, after, tag, fields }),
+      this.#address(['plants'], { limit, after, tag, q, fields }),
       options,
       plantsOf<PlantWith<F>>,
     );
@@ -258,6 +258,8 @@ export interface FieldsOptions<F extends Fields> extends CallOptions {
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
   /** Only plants with exactly this tag; empty: only plants without a tag. */
   tag?: string | undefined;
+  /** Only plants whose name or tag contains this text, whatever its case and accents. */
+  q?: string | undefined;
   /** Only plants with an id above this one. */
   after?: number | undefined;
   /** Maximum number of plants in a page, at most 1,000. */

@@ -2,18 +2,20 @@
  * What both engines share about lists: how each kind is read, pages of rows, and their JSON. The writer thread of SQLite
  * loads this module, so it must not load the library of the schemas.
  */
-import { accessTo, type ReadAccess, type Reach } from '../access/access.ts';
+import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import { runInSlice } from '../shared/time-slices.ts';
+import { fold } from './folding.ts';
 import type { PlantField } from './plant.ts';
 import type { OwnedPlant, PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**
  * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index has
- * tags, so a list by tag scans the plants in reach (decision 7).
+ * tags or parts of names, so a list by tag and a search scan the plants in reach (decisions 7 and 40).
  */
 type ListKind = 'store' | 'owner' | 'owners' | 'scan';
 
-export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
-  if (tag !== undefined) return 'scan';
+export function listKind(reach: Reach, { tag, q }: PlantQuery): ListKind {
+  if (tag !== undefined || q !== undefined) return 'scan';
   if (reach === 'all') return 'store';
   return reach.length === 1 ? 'owner' : 'owners';
 }
@@ -55,7 +57,7 @@ export async function pageOf(
   return { json: await plantsJson(plants, caller, fields, namesOf), next };
 }
 
-/** The plants of a list among those that a step of bounded cost has read. */
+/** The plants of a list among those that a step of bounded cost has read. In a search, some may not contain the text. */
 export interface ScanStep {
   rows: readonly LongerPlantRow[];
   /** The next step begins after this id; undefined at the end. */
@@ -64,7 +66,7 @@ export interface ScanStep {
 
 /**
  * Reads a list that no index covers, in steps of bounded cost. The event loop is free between two steps. Each step can
- * stop after `limit` + 1 plants: the last one shows that others follow.
+ * stop after `limit` + 1 plants: the last one shows that others follow. In a search, `q` of a step is folded.
  */
 export async function scan(
   caller: ReadAccess,
@@ -73,15 +75,40 @@ export async function scan(
   readStep: (query: PlantQuery) => Promise<ScanStep>,
 ): Promise<PlantPage> {
   const found: LongerPlantRow[] = [];
+  const q = query.q === undefined ? undefined : fold(query.q);
   let after: number | undefined = query.after;
   while (after !== undefined && found.length <= query.limit) {
     query.assertWanted?.();
     const limit = query.limit - found.length;
-    const { rows, scannedTo }: ScanStep = await readStep({ ...query, after, limit });
-    found.push(...rows);
+    const { rows, scannedTo }: ScanStep = await readStep({ ...query, q, after, limit });
+    found.push(...(q === undefined ? rows : await rowsWith(q, rows, caller)));
     after = scannedTo;
   }
   return pageOf(found, caller, query, namesOf);
+}
+
+/** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
+const maxFoldedUnits = 4_000;
+
+/** The rows whose name or tag contains the folded text. */
+async function rowsWith(
+  text: string,
+  rows: readonly LongerPlantRow[],
+  caller: ReadAccess,
+): Promise<LongerPlantRow[]> {
+  const found: LongerPlantRow[] = [];
+  let at = 0;
+  const checkSome = async () => {
+    for (let units = 0; at < rows.length && units < maxFoldedUnits; at++) {
+      const row = rows[at];
+      if (row === undefined) return;
+      const [, name, tag] = row;
+      units += name.length + tag.length;
+      if (fold(name).includes(text) || fold(tag).includes(text)) found.push(row);
+    }
+  };
+  while (at < rows.length) await runInSlice(userKey(caller), checkSome);
+  return found;
 }
 
 /** The fields of a response if the request names none. */

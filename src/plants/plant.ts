@@ -50,6 +50,17 @@ export const Tag = Type.String({
   examples: ['indoor'],
 });
 
+export const SearchText = Type.String({
+  minLength: 1,
+  maxLength: maxTagCodePoints,
+  pattern: notBlankWithout(refused),
+  portablePattern: notBlankWithout(refusedEverywhere),
+  format: 'search-text',
+  description: `a string of 1 to ${maxTagCodePoints} characters (code points), not only white space and accents, without control characters`,
+  meaning: 'A part of a name or a tag.',
+  examples: ['monstera'],
+});
+
 export const PlantId = Type.Integer({
   minimum: 1,
   maximum: maxId,

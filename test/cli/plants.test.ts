@@ -85,6 +85,9 @@ describe('plants', { concurrency: 2 }, () => {
       { id: 40, name: 'Ficus', tag: 'indoor' },
     ]);
     assert.equal(await ok('list', '--tag', 'indoor', '--fields', 'name'), '[\n{"name":"Ficus"}\n]');
+    const search = ['--search', 'FÍCUS', '--fields', 'id'];
+    assert.equal(await ok('list', ...search), '[\n{"id":40}\n]');
+    assert.equal(await ok('list', ...search, '--tag', 'outdoor'), '[]');
     assert.equal(await ok('list', '--limit', '1', '--csv'), 'id,name,tag\n1,Monstera,');
     const { status, stdout, stderr } = await plants('rm', '1', '40', '41');
     assert.equal(status, 1);

@@ -145,6 +145,8 @@ describe('PlantStore', () => {
     assert.deepEqual(all, plants);
     assert.equal(gateway.requests.length, 3); // 1,000 plants in each, by default
 
+    const found = store.list({ tag: 'odd', q: 'PLÁNT 777', pageSize: 1, fields: ['id'] });
+    assert.deepEqual(await Array.fromAsync(found), [{ id: 778 }]);
     const odd = store.list({ tag: 'odd', after: 2_400, pageSize: 7, fields: ['id'] });
     const ids = (await Array.fromAsync(odd)).map(({ id }) => id);
     assert.deepEqual(

@@ -26,7 +26,7 @@ export const ofShards: readonly Statement[] = [
   ...Object.values(searchSql),
   mergeSql,
   scanStepEndSql,
-  scanStepSql,
+  ...Object.values(scanStepSql),
   findSql,
   findOwnerSql,
   refreshSql,

@@ -148,13 +148,13 @@ it('SQLite: a long list of many owners leaves time for other requests', async (t
   const others = Array.from({ length: 999 }, (_, at) => alice.user + 2 + at);
   const caller = { ...alice, read: [alice.user, ...others] };
   const range: PlantQuery = { after: 0, limit: 10_000, fields: ['id'] };
-  for (const tag of [undefined, 't']) {
+  for (const filter of [{}, { tag: 't' }, { q: 'N' }]) {
     let turns = 0;
     let next = setImmediate(function count() {
       turns++;
       next = setImmediate(count);
     });
-    const { json } = await storage.plants.list(caller, { ...range, tag });
+    const { json } = await storage.plants.list(caller, { ...range, ...filter });
     clearImmediate(next);
     const ids = (JSON.parse(`[${json}]`) as { id: number }[]).map(({ id }) => id);
     assert.deepEqual(

@@ -16,6 +16,7 @@ export function addPlantsCommands(plantStore: Command): void {
 
   plantsCommand(plants, 'list', [
     'plant-store plants list --tag indoor',
+    'plant-store plants list --search lodz',
     'plant-store plants list --fields id,name --json | jq ".[].name"',
     'plant-store plants list --csv > plants.csv',
   ])
@@ -26,6 +27,7 @@ export function addPlantsCommands(plantStore: Command): void {
         .default([...plantFields], plantFields.join(',')),
     )
     .option('--tag <text>', 'only plants with exactly this tag')
+    .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
     .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));

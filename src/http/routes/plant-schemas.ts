@@ -3,7 +3,15 @@
  */
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
-import { NewPlant, PlantField, PlantId, PlantPatch, shownFields, Tag } from '../../plants/plant.ts';
+import {
+  NewPlant,
+  PlantField,
+  PlantId,
+  PlantPatch,
+  SearchText,
+  shownFields,
+  Tag,
+} from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
@@ -29,6 +37,12 @@ const tag = Type.Optional({
     'Lists only plants with exactly this tag. An empty tag lists the plants without one. The service may search all plants that the user has access to.',
 });
 
+const q = Type.Optional({
+  ...SearchText,
+  meaning:
+    'Lists only plants whose name or tag contains this text. Case, accents and variants of letters do not matter: `lodz` finds `Łódź`. With `tag`, a plant must match both. The service may search all plants that the user has access to.',
+});
+
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
 export const FieldsQuery = Type.Object({ fields }, strict);
 
@@ -48,7 +62,7 @@ export const listPlants = {
   description:
     'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
-  querystring: Type.Object({ limit: limitOf('plants'), after, tag, fields }, strict),
+  querystring: Type.Object({ limit: limitOf('plants'), after, tag, q, fields }, strict),
 } satisfies Operation;
 
 export const getPlant = {

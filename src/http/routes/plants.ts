@@ -74,7 +74,7 @@ export function plantRoutes(
         const read = await (page ?? storage.plants.list(caller, short));
         return sendShortPage(request, reply, '/plants', read, lists);
       }
-      const { after = 0, tag, fields = defaultFields } = query;
+      const { after = 0, tag, q, fields = defaultFields } = query;
       const assertWanted = () => assertConnected(reply);
       const list = {
         path: '/plants',
@@ -83,7 +83,7 @@ export function plantRoutes(
         maxBatchItems: 1_000,
         frame: ['[', ']'] as const,
         read: async (range: Range<number>) => {
-          const wanted = { ...range, tag, fields, assertWanted };
+          const wanted = { ...range, tag, q, fields, assertWanted };
           const { json, next } = await storage.plants.list(caller, wanted);
           return { arrays: [json], next };
         },
@@ -149,8 +149,8 @@ function shortPageOf(
   reach: Reach,
   query: Static<typeof listPlants.querystring>,
 ): PlantQuery | undefined {
-  const { limit, after = 0, tag, fields = defaultFields } = query;
+  const { limit, after = 0, tag, q, fields = defaultFields } = query;
   if (limit === undefined) return undefined;
-  const page = { limit, after, tag, fields };
+  const page = { limit, after, tag, q, fields };
   return isShort(reach, page) ? page : undefined;
 }

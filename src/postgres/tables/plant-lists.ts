@@ -19,11 +19,19 @@ import {
   listValues,
   mergeSql,
   scanStepEndSql,
+  scanStepPlants,
   scanStepSql,
   searchSql,
 } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Row, Statement } from '../pool/connection.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+
+/**
+ * Steps of scans at the same time, by user, and the connections that they can occupy: a step takes the server longer than
+ * a page, and pages must not wait behind the scans of many users.
+ */
+const scanSteps = new FairSemaphore({ max: 2 });
 
 export async function listPlants(
   cluster: Cluster,
@@ -33,11 +41,10 @@ export async function listPlants(
 ): Promise<PlantPage> {
   const kind = listKind(caller.read, query);
   if (kind === 'scan') {
-    const { tag } = query;
+    const step = caller.read === 'all' ? search : scanStep;
+    const by = query.tag === undefined ? 'text' : 'tag';
     return scan(caller, query, namesOf, (left) =>
-      caller.read === 'all'
-        ? search(cluster, caller, left, 'tag', tag)
-        : scanStep(cluster, caller, left),
+      scanSteps.run(userKey(caller), () => step(cluster, caller, left, by, left.tag ?? left.q)),
     );
   }
   if (kind === 'owners') return listOwners(cluster, caller, query, namesOf);
@@ -81,20 +88,21 @@ async function listOwners(
   });
 }
 
-/** Searches the next plants of the store for those of the owners, or with the tag. */
+/** Searches the next plants of the store for those of the owners, with the tag or with the text. */
 async function search(
   cluster: Cluster,
   caller: ReadAccess,
-  { after, limit }: PlantQuery,
+  query: PlantQuery,
   by: keyof typeof searchSql,
   wanted: unknown,
 ): Promise<ScanStep> {
-  const values = [caller.store, after, limit + 1, wanted];
+  const maxRows = maxRowsOf(query, maxScannedPlants);
+  const values = [caller.store, query.after, maxRows, wanted];
   const rows = await readRows(cluster, caller, searchSql[by], values);
   const [last, , , , , nth] = rows.at(-1) ?? [];
   return {
     rows: rows.filter(([, , , , isFound]) => isFound),
-    scannedTo: nth === maxScannedPlants ? last : undefined,
+    scannedTo: nth === maxScannedPlants || rows.length === maxRows ? last : undefined,
   };
 }
 
@@ -118,11 +126,20 @@ async function scanStep(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  by: keyof typeof scanStepSql,
+  wanted: unknown,
 ): Promise<ScanStep> {
   const { store, read } = caller;
-  const { after, limit, tag } = query;
+  const { after } = query;
+  const maxRows = maxRowsOf(query, scanStepPlants);
   const [end] = await readRows(cluster, caller, scanStepEndSql, [store, read, after, maxId]);
-  const scannedTo = end?.[0] ?? undefined;
-  const range = [store, after, scannedTo ?? maxId, limit, read, tag];
-  return { rows: await readRows(cluster, caller, scanStepSql, range), scannedTo };
+  const stepEnd = end?.[0] ?? undefined;
+  const range = [store, after, stepEnd ?? maxId, maxRows, read, wanted];
+  const rows = await readRows(cluster, caller, scanStepSql[by], range);
+  return { rows, scannedTo: rows.length === maxRows ? rows.at(-1)?.[0] : stepEnd };
+}
+
+/** Rows of a step. In a search, any of them may not contain the text, so the limit does not end a step. */
+function maxRowsOf({ q, limit }: PlantQuery, plants: number): number {
+  return q === undefined ? limit + 1 : plants + 1;
 }

@@ -24,8 +24,10 @@ const ranges = {
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that a step reads to find those of owners, or with a tag. The largest plants take 1 ms. */
+/** Plants that a step reads inside SQLite to find those of owners, with a tag or with a text. The largest take 1 ms. */
 const maxScannedPlants = 500;
+/** Plants that a step returns to be filtered here. The largest, whose text is emoji, take 1 to 2 ms. */
+const maxReturnedPlants = 120;
 /**
  * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
  * Each plant that is read takes as long as two of them.
@@ -81,7 +83,7 @@ interface Step extends ScanStep {
 export function openLists(prepare: Prepare) {
   const ofOwner = prepare<PlantRow>(`
     SELECT id, name, tag, owner FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxScannedPlants}`);
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxReturnedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
@@ -92,6 +94,10 @@ export function openLists(prepare: Prepare) {
   const search = {
     owners: searchFor('+owner IN (SELECT value FROM json_each(?5) AS reach)'),
     tag: searchFor('tag = ?5'),
+    // The plants that can contain a folded text: folding changes only the case of ASCII, as `lower` does.
+    text: searchFor(`(
+      octet_length(name) + octet_length(tag) > length(name) + length(tag)
+      OR instr(lower(name), ?5) OR instr(lower(tag), ?5))`),
   };
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next plant of
   // each owner: when it takes the first, it adds that owner's next plant. Owners without more plants sort last, with id
@@ -110,10 +116,10 @@ export function openLists(prepare: Prepare) {
 
   function readOwner(store: number, owner: number, after: number): Step {
     const rows = ofOwner.all(store, owner, after);
-    return { rows, scannedTo: rows[maxScannedPlants - 1]?.[0], isDense: true };
+    return { rows, scannedTo: rows[maxReturnedPlants - 1]?.[0], isDense: true };
   }
 
-  /** Searches the next plants of the store for those of owners, which are a JSON array, or with a tag. */
+  /** Searches the next plants of the store for those of owners, which are a JSON array, with a tag or with a text. */
   function searchStore(
     store: number,
     by: keyof typeof search,
@@ -152,17 +158,20 @@ export function openLists(prepare: Prepare) {
     },
 
     /**
-     * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
-     * `isDense` of the step before, and true in the first one.
+     * One step of a list by tag, of a search, or of several owners: the matches among the next plants in reach. `wasDense`
+     * is the `isDense` of the step before, and true in the first one.
      */
     scanStep({ store, read }: ReadAccess, query: PlantQuery, wasDense: boolean): Step {
-      const { after, tag } = query;
+      const { after, tag, q } = query;
       if (read === 'all') {
-        if (tag === undefined) throw new Error('the plants of a store are a page');
-        return searchStore(store, 'tag', tag, after, query.limit);
+        const wanted = tag ?? q;
+        if (wanted === undefined) throw new Error('the plants of a store are a page');
+        const limit = q === undefined ? query.limit : maxReturnedPlants;
+        return searchStore(store, tag === undefined ? 'text' : 'tag', wanted, after, limit);
       }
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
-      const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
+      const isFiltered = tag !== undefined || q !== undefined;
+      const limit = Math.min(maxPlants, isFiltered ? maxReturnedPlants : query.limit);
       const canScan = wasDense && read.length >= minScannedOwners;
       const owner = soleOwner(read);
       const step =
