@@ -12,16 +12,11 @@ interface EntityTag {
   isWeak: boolean;
 }
 
-/** The condition of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
+/** The strong tags of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
 export function ifMatch({ headers }: FastifyRequest): Condition {
   const tags = tagsIn('If-Match', headers['if-match']);
   if (tags === undefined || tags === 'any') return undefined;
-  const strong = tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
-  if (strong.length > 0) return strong;
-  throw new Problem(
-    'precondition-failed',
-    'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.',
-  );
+  return tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
 }
 
 /** Sets `ETag`. Throws `precondition-failed`, or returns true if the client has this version already, for 304. */
