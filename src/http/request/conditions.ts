@@ -42,7 +42,7 @@ function tagsIn(name: string, field: string | undefined): readonly EntityTag[] |
   if (field === undefined) return undefined;
   if (field.trim() === '*') return 'any';
   const tags: EntityTag[] = [];
-  const next = /[ \t]*(?:(W\/)?"([^\x00-\x20"\x7f]*)"[ \t]*)?(?:,|$)/y;
+  const next = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y;
   while (next.lastIndex < field.length) {
     const [whole, weak, opaque] = next.exec(field) ?? [];
     if (whole === undefined) {
