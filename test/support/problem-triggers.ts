@@ -57,7 +57,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const app = await startApp(t);
     const token = await app.token('alice');
     await app.call('POST', '/plants', { token, json: { ...plant, id: 42 } });
-    const headers = { 'if-match': '"of an earlier state"' };
+    const headers = { 'if-match': '"earlier"' };
     const options = { token, json: { tag: 'outdoor' }, headers };
     return responseOf(await app.call('PATCH', '/plants/42', options));
   },
