@@ -150,5 +150,5 @@ export const tokenNotFound = () =>
 export const idTaken = (id: number) =>
   new Problem(
     'id-taken',
-    `The store already has a plant with the id ${id}. Choose another id, or leave it out.`,
+    `The store already has a plant with the id ${id}. To create one, choose another id, or leave it out.`,
   );

@@ -104,8 +104,11 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
     JSON.stringify({ seed, ...sum, shares: shareSum, responses: counts, faults: injected }),
   );
   // Otherwise the histories would prove nothing.
-  const changes = (counts['created'] ?? 0) + (counts['deleted'] ?? 0);
+  const changes = changeKinds.reduce((total, kind) => total + (counts[kind] ?? 0), 0);
   assert.ok(changes > 0.1 * sum.operations, 'many changes succeeded');
+  for (const kind of [...changeKinds, 'changed', 'held', 'nothing']) {
+    assert.ok((counts[kind] ?? 0) > 0, `some were ${kind}`);
+  }
   assert.ok(
     sum.contended > 0.05 * sum.operations,
     'many operations overlapped a change of the same plant',
@@ -195,7 +198,8 @@ function falsify(
 function contended(history: readonly Operation[]): number {
   const byId = Map.groupBy(history, ({ exchange }) => ('id' in exchange ? exchange.id : undefined));
   byId.delete(undefined);
-  const isChange = ({ exchange: { kind } }: Operation) => /^(created|deleted|lost)/.test(kind);
+  const isChange = ({ exchange: { kind } }: Operation) =>
+    changeKinds.includes(kind) || kind.startsWith('lost');
   let count = 0;
   for (const operations of byId.values()) {
     const changes = operations.filter(isChange);
@@ -214,8 +218,16 @@ function falsified(exchange: Exchange, history: readonly Operation[]): Exchange 
     case 'taken':
       return { ...exchange, kind: 'created', wanted: exchange.id, content: { name: 'x', tag: '' } };
     case 'found':
+    case 'updated':
     case 'deleted':
       return { kind: 'missing', id: exchange.id };
+    case 'changed':
+      return { ...exchange, kind: 'deleted' };
+    case 'restored':
+    case 'held':
+      return { kind: 'nothing', id: exchange.id };
+    case 'nothing':
+      return { kind: 'held', id: exchange.id };
     case 'missing': {
       const { id } = exchange;
       for (const { exchange: other } of history) {
@@ -228,11 +240,16 @@ function falsified(exchange: Exchange, history: readonly Operation[]): Exchange 
         ? undefined
         : { ...exchange, plants: exchange.plants.slice(1) };
     case 'lost create':
+    case 'lost update':
     case 'lost delete':
+    case 'lost restore':
       return undefined;
   }
 }
 
+const changeKinds = ['created', 'updated', 'deleted', 'restored'];
+const otherKinds = ['taken', 'found', 'missing', 'listed', 'changed', 'held', 'nothing'];
+
 function isKnown(kind: string): boolean {
-  return ['created', 'taken', 'deleted', 'found', 'missing', 'listed'].includes(kind);
+  return changeKinds.includes(kind) || otherKinds.includes(kind);
 }

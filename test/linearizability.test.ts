@@ -42,6 +42,18 @@ const assigned = (times: Times, name: string, who = alice) =>
   step(times, { kind: 'assign', content: content(name) }, who);
 const taken = (times: Times, who = alice) => step(times, { kind: 'taken' }, who);
 const deletes = (times: Times, who = alice) => step(times, { kind: 'delete' }, who);
+const updates = (times: Times, name: string, condition?: string, who = alice) => {
+  const wanted = condition === undefined ? undefined : content(condition);
+  return step(times, { kind: 'update', content: content(name), condition: wanted }, who);
+};
+const deletesIf = (times: Times, condition: string, who = alice) =>
+  step(times, { kind: 'delete', condition: content(condition) }, who);
+const changed = (times: Times, condition: string, who = alice) =>
+  step(times, { kind: 'changed', condition: content(condition) }, who);
+const restores = (times: Times, name?: string, who = alice) =>
+  step(times, { kind: 'restore', ...(name !== undefined && { content: content(name) }) }, who);
+const held = (times: Times, who = alice) => step(times, { kind: 'held' }, who);
+const nothing = (times: Times, who = alice) => step(times, { kind: 'nothing' }, who);
 const sees = (times: Times, name: string, who = alice) =>
   step(times, { kind: 'see', content: content(name) }, who);
 const misses = (times: Times, who = alice, tag?: string) =>
@@ -112,6 +124,60 @@ const right: Record<string, Step[]> = {
     sees([2, 3], 'a', maria),
   ],
   'a list by tag leaves out other tags': [creates([0, 1], 'a'), misses([2, 3], alice, 'tag of b')],
+  'an update is read': [creates([0, 1], 'a'), updates([2, 3], 'b'), sees([4, 5], 'b')],
+  'one of two concurrent updates with the same condition wins': [
+    creates([0, 1], 'a'),
+    updates([2, 5], 'b', 'a'),
+    changed([3, 6], 'a', maria),
+    sees([7, 8], 'b'),
+  ],
+  'a condition holds again after a change back': [
+    creates([0, 1], 'a'),
+    updates([2, 3], 'b'),
+    updates([4, 5], 'a'),
+    deletesIf([6, 7], 'a'),
+  ],
+  'an unknown update happens late': [
+    creates([0, 1], 'a'),
+    updates([2, never], 'b'),
+    sees([3, 4], 'a'),
+    changed([9, 10], 'a'),
+  ],
+  'a manager updates, and the owner stays': [
+    creates([0, 1], 'a'),
+    updates([2, 3], 'b', undefined, maria),
+    sees([4, 5], 'b'),
+    misses([4, 5], bob),
+  ],
+  'a deleted plant is restored as it was, for its owner': [
+    creates([0, 1], 'a'),
+    updates([2, 3], 'b'),
+    deletes([4, 5]),
+    restores([6, 7], 'b', maria),
+    sees([8, 9], 'b'),
+    held([10, 11]),
+  ],
+  'one of two concurrent restores wins': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    restores([4, 7], 'a'),
+    held([5, 8]),
+  ],
+  'the id of a deleted plant is in use by another member': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    nothing([4, 5], bob),
+    creates([6, 7], 'b', bob),
+    held([8, 9]),
+    held([8, 9], bob),
+  ],
+  'an unknown restore happens late': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    restores([4, never]),
+    misses([5, 6]),
+    sees([7, 8], 'a'),
+  ],
   'an answer and a request at one instant are concurrent': [creates([0, 1], 'a'), misses([1, 2])],
 };
 
@@ -184,6 +250,48 @@ const wrong: Record<string, Step[]> = {
   "another member's plant": [creates([0, 1], 'a'), sees([2, 3], 'a', bob)],
   "a delete of another member's plant": [creates([0, 1], 'a'), deletes([2, 3], bob)],
   'a manager who does not see a plant': [creates([0, 1], 'a'), misses([2, 3], maria)],
+  'a stale read after an update': [creates([0, 1], 'a'), updates([2, 3], 'b'), sees([4, 5], 'a')],
+  'two updates with the same condition, both 200': [
+    creates([0, 1], 'a'),
+    updates([2, 5], 'b', 'a'),
+    updates([3, 6], 'c', 'a'),
+  ],
+  'a condition that did not hold': [creates([0, 1], 'a'), deletesIf([2, 3], 'b')],
+  'a 412 although the condition holds': [creates([0, 1], 'a'), changed([2, 3], 'a')],
+  'a 412 for a plant out of reach': [creates([0, 1], 'a'), changed([2, 3], 'b', bob)],
+  'an update of what is not there': [creates([0, 1], 'a'), deletes([2, 3]), updates([4, 5], 'b')],
+  "an update of another member's plant": [creates([0, 1], 'a'), updates([2, 3], 'b', 'a', bob)],
+  'an owner who changes with an update': [
+    creates([0, 1], 'a'),
+    updates([2, 3], 'b', undefined, maria),
+    misses([4, 5]),
+  ],
+  'a restore of an earlier state': [
+    creates([0, 1], 'a'),
+    updates([2, 3], 'b'),
+    deletes([4, 5]),
+    restores([6, 7], 'a'),
+  ],
+  'two restores of one plant, both 200': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    restores([4, 7], 'a'),
+    restores([5, 8], 'a'),
+  ],
+  'a restore by another member': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    restores([4, 5], 'a', bob),
+  ],
+  'a restored plant of another member': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    creates([4, 5], 'b', bob),
+    deletes([6, 7], bob),
+    restores([8, 9], 'a'),
+  ],
+  'nothing to restore after a delete': [creates([0, 1], 'a'), deletes([2, 3]), nothing([4, 5])],
+  'a conflict shown to another member': [creates([0, 1], 'a'), held([2, 3], bob)],
   'a list by tag that leaves out a plant': [
     creates([0, 1], 'a'),
     misses([2, 3], alice, 'tag of a'),
@@ -325,7 +433,7 @@ describe('the check of a store', () => {
     isWrong(
       /b was assigned 7/,
       created([0, 1], 'a', 7, 7),
-      op([2, 3], { kind: 'deleted', id: 7 }),
+      op([2, 3], { kind: 'deleted', id: 7, condition: undefined }),
       created([4, 5], 'b', 7),
     );
   });

@@ -45,8 +45,18 @@ type Request =
       tag: string | undefined;
       fields: Fields;
     }
-  | { kind: 'find'; id: number; fields: Fields }
-  | { kind: 'delete'; id: number }
+  | { kind: 'find'; id: number; fields: Fields; condition: Condition; isKnown: Condition }
+  | {
+      kind: 'update';
+      id: number;
+      name: string | undefined;
+      tag: string | null | undefined;
+      fields: Fields;
+      condition: Condition;
+    }
+  | { kind: 'delete'; id: number; condition: Condition }
+  | { kind: 'restore'; id: number; fields: Fields }
+  | { kind: 'history'; id: number; limit: number | undefined }
   | {
       kind: 'list';
       limit: number | undefined;
@@ -58,6 +68,8 @@ type Request =
   | { kind: 'share'; user: string; access: ShareAccess }
   | { kind: 'unshare'; user: string }
   | { kind: 'shares' };
+/** The entity tag in a header: that of the plant, that of another state, or any. */
+type Condition = 'present' | 'weak' | 'other' | 'any' | undefined;
 type Fields = readonly PlantField[] | undefined;
 /** `token` is an index of scopesOfTokens. */
 export type Step = { who: number; token: number } & Request;
@@ -76,6 +88,10 @@ const searched = fc
   .filter((one) => fold(one).trim() !== '');
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const fields = maybe(fc.shuffledSubarray([...plantFields], { minLength: 1 }));
+const condition = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(undefined) },
+  { weight: 1, arbitrary: fc.constantFrom('present', 'present', 'weak', 'other', 'any' as const) },
+);
 const anyUser = fc.constantFrom(...new Set(people.map((person) => person.user)), 'nobody');
 
 const anyRequest: fc.Arbitrary<Request> = fc.oneof(
@@ -89,8 +105,37 @@ const anyRequest: fc.Arbitrary<Request> = fc.oneof(
       fields,
     }),
   },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('find' as const), id, fields }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('delete' as const), id }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('find' as const),
+      id,
+      fields,
+      condition,
+      isKnown: condition,
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('update' as const),
+      id,
+      name: maybe(text),
+      tag: maybe(fc.option(tag)),
+      fields,
+      condition,
+    }),
+  },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('delete' as const), id, condition }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('restore' as const), id, fields }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('history' as const),
+      id,
+      limit: maybe(fc.integer({ min: 1, max: 4 })),
+    }),
+  },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -134,12 +179,27 @@ interface Expected {
   problem?: string;
   location?: string;
   link?: string | null;
+  /** The state that the entity tag identifies. */
+  state?: string;
+  /** Without times. */
+  history?: readonly Entry[];
 }
+
+interface Entry {
+  event: string;
+  user: string;
+  before?: { name: string; tag: string; owner: string };
+}
+
+type OwnedPlant = Plant & { owner: string };
 
 /** The documented behaviour in its simplest form. */
 class Model {
-  readonly #plants = new Map<string, Map<number, Plant & { owner: string }>>();
+  readonly #plants = new Map<string, Map<number, OwnedPlant>>();
   readonly #lastIds = new Map<string, number>();
+  /** By store and id, the plant that was deleted last, and what happened since the last creation. */
+  readonly #deleted = new Map<string, OwnedPlant>();
+  readonly #histories = new Map<string, Entry[]>();
   #shares: Share[] = [];
 
   /** `location` is that of the answer: without a larger id, the model does not know which one is assigned. */
@@ -157,13 +217,31 @@ class Model {
         return this.#create(person, request, location);
       case 'find': {
         const plant = this.#reachable(person, 'read').find((one) => one.id === request.id);
-        return plant ? { status: 200, text: json(plant, request.fields) } : notFound;
+        if (plant === undefined) return notFound;
+        if (fails(request.condition)) return changed;
+        const isKnown = request.isKnown !== undefined && request.isKnown !== 'other';
+        if (isKnown) return { status: 304, text: '', state: stateOf(plant) };
+        return { status: 200, text: json(plant, request.fields), state: stateOf(plant) };
       }
+      case 'update':
+        return this.#update(person, request);
       case 'delete': {
         const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
         if (plant === undefined) return notFound;
+        if (fails(request.condition)) return changed;
         this.#store(person).delete(plant.id);
+        this.#deleted.set(keyOf(person, plant), plant);
+        this.#log(person, plant, 'deleted', plant);
         return { status: 204, text: '' };
+      }
+      case 'restore':
+        return this.#restore(person, request);
+      case 'history': {
+        const plant =
+          this.#store(person).get(request.id) ?? this.#deleted.get(keyOf(person, request));
+        if (plant === undefined || !this.#owners(person, 'read')(plant)) return notFound;
+        const all = this.#histories.get(keyOf(person, request)) ?? [];
+        return { status: 200, history: all.toReversed().slice(0, request.limit) };
       }
       case 'list':
         return this.#list(person, request);
@@ -201,6 +279,47 @@ class Model {
     return { status, text: JSON.stringify({ user: receiver, access }) };
   }
 
+  #update(person: Person, request: Request & { kind: 'update' }): Expected {
+    const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
+    if (plant === undefined) return notFound;
+    if (fails(request.condition)) return changed;
+    const { name = plant.name, tag: label = plant.tag, fields: asked } = request;
+    const updated = { ...plant, name, tag: label ?? '' };
+    if (stateOf(updated) !== stateOf(plant)) {
+      this.#store(person).set(plant.id, updated);
+      this.#log(person, plant, 'updated', plant);
+    }
+    return { status: 200, text: json(updated, asked), state: stateOf(updated) };
+  }
+
+  #restore(person: Person, request: Request & { kind: 'restore' }): Expected {
+    const existing = this.#store(person).get(request.id);
+    const deleted = this.#deleted.get(keyOf(person, request));
+    const isInReach = this.#owners(person, 'write');
+    const isKnown = [existing, deleted].some((plant) => plant !== undefined && isInReach(plant));
+    if (!isKnown) return notFound;
+    if (existing !== undefined || deleted === undefined)
+      return { status: 409, problem: 'id-taken' };
+    this.#store(person).set(deleted.id, deleted);
+    this.#log(person, deleted, 'restored');
+    return { status: 200, text: json(deleted, request.fields), state: stateOf(deleted) };
+  }
+
+  #log(person: Person, plant: Plant, event: string, before?: OwnedPlant): void {
+    const key = keyOf(person, plant);
+    const earlier = event === 'created' ? [] : (this.#histories.get(key) ?? []);
+    const entry = { event, user: person.user };
+    const { name = '', tag: label = '', owner = '' } = before ?? {};
+    const shown = before === undefined ? entry : { ...entry, before: { name, tag: label, owner } };
+    this.#histories.set(key, [...earlier, shown]);
+  }
+
+  /** The present state of a plant, whoever asks. */
+  stateOf({ store }: Person, wanted: number): string | undefined {
+    const plant = this.#store({ store }).get(wanted);
+    return plant && stateOf(plant);
+  }
+
   #create(
     person: Person,
     request: Request & { kind: 'create' },
@@ -217,7 +336,9 @@ class Model {
     const plant = { id: assigned, name: request.name, tag: request.tag ?? '', owner: person.user };
     plants.set(assigned, plant);
     this.#lastIds.set(person.store, Math.max(lastId, assigned));
-    return { status: 201, text: json(plant, request.fields), location: `/plants/${assigned}` };
+    this.#log(person, plant, 'created');
+    const text = json(plant, request.fields);
+    return { status: 201, text, location: `/plants/${assigned}`, state: stateOf(plant) };
   }
 
   #list(person: Person, request: Request & { kind: 'list' }): Expected {
@@ -239,22 +360,39 @@ class Model {
     };
   }
 
-  #reachable({ store, user: caller, role }: Person, wanted: ShareAccess) {
+  #reachable(person: Person, wanted: ShareAccess) {
+    return [...this.#store(person).values()].filter(this.#owners(person, wanted));
+  }
+
+  /** Whether the plants of an owner are within reach. */
+  #owners({ store, user: caller, role }: Person, wanted: ShareAccess) {
     const owners = this.#shares
       .filter((share) => share.store === store && share.user === caller)
       .filter(({ access }) => wanted === 'read' || access === 'write')
       .map(({ owner }) => owner);
-    const plants = [...this.#store({ store }).values()];
-    return plants.filter(
-      ({ owner }) => role === 'manager' || owner === caller || owners.includes(owner),
-    );
+    return ({ owner }: OwnedPlant) =>
+      role === 'manager' || owner === caller || owners.includes(owner);
   }
 
   #store({ store }: { store: string }) {
-    const plants = this.#plants.get(store) ?? new Map<number, Plant & { owner: string }>();
+    const plants = this.#plants.get(store) ?? new Map<number, OwnedPlant>();
     this.#plants.set(store, plants);
     return plants;
   }
+}
+
+/** Whether an update or a delete with this condition is refused. */
+function fails(wanted: Condition): boolean {
+  return wanted === 'weak' || wanted === 'other';
+}
+
+/** What an entity tag identifies. */
+function stateOf({ owner, name, tag: label }: OwnedPlant): string {
+  return JSON.stringify([owner, name, label]);
+}
+
+function keyOf({ store }: Person, { id: wanted }: { id: number }): string {
+  return `${store} ${wanted}`;
 }
 
 interface Share {
@@ -279,7 +417,10 @@ function inOrder(a: { user: string }, b: { user: string }): number {
 const scopesOf: Record<Request['kind'], readonly Scope[]> = {
   create: ['plants:write'],
   find: ['plants:read'],
+  update: ['plants:write'],
   delete: ['plants:write'],
+  restore: ['plants:write'],
+  history: ['plants:read'],
   list: ['plants:read'],
   share: ['shares:write'],
   unshare: ['shares:write'],
@@ -287,6 +428,7 @@ const scopesOf: Record<Request['kind'], readonly Scope[]> = {
 };
 
 const notFound = { status: 404, problem: 'plant-not-found' };
+const changed = { status: 412, problem: 'precondition-failed' };
 
 function isFound({ name, tag: label }: Plant, q: string): boolean {
   return [name, label].some((one) => fold(one).includes(fold(q)));
@@ -309,6 +451,9 @@ function queryOf(request: Request): string {
     if (label !== undefined) query.set('tag', label);
     if (q !== undefined) query.set('q', q);
   }
+  if (request.kind === 'history' && request.limit !== undefined) {
+    query.set('limit', String(request.limit));
+  }
   if ('fields' in request && request.fields) query.set('fields', request.fields.join());
   return query.toString();
 }
@@ -320,6 +465,7 @@ export async function agree(app: TestApp, all: readonly Step[]): Promise<void> {
   const run = ++runs;
   const tokens = new Map<string, string>();
   const model = new Model();
+  const etags = new EntityTags();
   for (const one of all) {
     const person = people[one.who];
     const granted = scopesOfTokens[one.token];
@@ -330,13 +476,43 @@ export async function agree(app: TestApp, all: readonly Step[]): Promise<void> {
       tokens.get(key) ??
       (await app.token(name, { role, store: `${store} ${run}`, scopes: granted }));
     tokens.set(key, token);
-    const answer = await send(app, token, one);
+    const state = 'id' in one && one.id !== undefined ? model.stateOf(person, one.id) : undefined;
+    const answer = await send(app, token, one, etags.of(store, state));
     const expected = model.answer(person, granted, one, answer.headers.get('location'));
     assert.deepEqual(seen(answer, expected), expected, JSON.stringify(one));
+    etags.compare(store, expected.state, answer.headers.get('etag'));
   }
 }
 
-function send({ call }: TestApp, token: string, request: Request): Promise<Answer> {
+/** Each state of a plant has one entity tag, and no two of them have the same. */
+class EntityTags {
+  readonly #tags = new Map<string, string>();
+  readonly #states = new Map<string, string>();
+
+  /** The entity tag of a state of which there was a response. */
+  of(store: string, state: string | undefined): string {
+    return this.#tags.get(`${store} ${state}`) ?? '"never"';
+  }
+
+  compare(store: string, state: string | undefined, etag: string | null): void {
+    if (state === undefined) return assert.equal(etag, null);
+    assert.ok(etag);
+    const known = `${store} ${state}`;
+    assert.equal(this.#tags.get(known) ?? etag, etag, known);
+    // Users of two stores can have the same number.
+    const inStore = `${store} ${etag}`;
+    assert.equal(this.#states.get(inStore) ?? state, state, etag);
+    this.#tags.set(known, etag);
+    this.#states.set(inStore, state);
+  }
+}
+
+function headerOf(name: string, wanted: Condition, etag: string): Record<string, string> {
+  const values = { present: etag, weak: `W/${etag}`, other: '"other"', any: '*' };
+  return wanted === undefined ? {} : { [name]: values[wanted] };
+}
+
+function send({ call }: TestApp, token: string, request: Request, etag: string): Promise<Answer> {
   const query = queryOf(request);
   const search = query === '' ? '' : `?${query}`;
   switch (request.kind) {
@@ -344,10 +520,30 @@ function send({ call }: TestApp, token: string, request: Request): Promise<Answe
       const { id: wanted, name, tag: label } = request;
       return call('POST', `/plants${search}`, { token, json: { name, id: wanted, tag: label } });
     }
-    case 'find':
-      return call('GET', `/plants/${request.id}${search}`, { token });
-    case 'delete':
-      return call('DELETE', `/plants/${request.id}`, { token });
+    case 'find': {
+      const headers = {
+        ...headerOf('if-match', request.condition, etag),
+        ...headerOf('if-none-match', request.isKnown, etag),
+      };
+      return call('GET', `/plants/${request.id}${search}`, { token, headers });
+    }
+    case 'update': {
+      const { id: wanted, name, tag: label } = request;
+      const headers = headerOf('if-match', request.condition, etag);
+      return call('PATCH', `/plants/${wanted}${search}`, {
+        token,
+        json: { name, tag: label },
+        headers,
+      });
+    }
+    case 'delete': {
+      const headers = headerOf('if-match', request.condition, etag);
+      return call('DELETE', `/plants/${request.id}`, { token, headers });
+    }
+    case 'restore':
+      return call('POST', `/plants/${request.id}/restore${search}`, { token });
+    case 'history':
+      return call('GET', `/plants/${request.id}/history${search}`, { token });
     case 'list':
       return call('GET', `/plants${search}`, { token });
     case 'share': {
@@ -369,6 +565,15 @@ function seen({ status, text: body, json: parsed, headers }: Answer, expected: E
     ...('text' in expected && { text: body }),
     ...('problem' in expected && { problem: type?.replace('/problems/', '') ?? '' }),
     ...('location' in expected && { location: headers.get('location') ?? '' }),
+    ...('state' in expected && { state: expected.state }), // EntityTags compares it
+    ...('history' in expected && { history: withoutTimes(parsed) }),
     ...('link' in expected && { link: headers.get('link') }),
   };
+}
+
+function withoutTimes(entries: unknown): Entry[] {
+  return (entries as (Entry & { at: string })[]).map(({ at, ...entry }) => {
+    assert.ok(Math.abs(Date.parse(at) - Date.now()) < 600_000, at);
+    return entry;
+  });
 }

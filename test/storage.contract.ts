@@ -611,7 +611,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
     it('finds a store and its users from their first token on', async (t) => {
       const storage = await open(t);
       const [main, elsewhere] = ['main', 'elsewhere'];
-      const find = async (storeName: string, user: string) => {
+      const findUser = async (storeName: string, user: string) => {
         const {
           store,
           user: number,
@@ -619,23 +619,23 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         } = await storage.identity.findNames({ store: storeName, user });
         return { store: typeof store, user: typeof number, role };
       };
-      assert.deepEqual(await find(main, 'alice'), {
+      assert.deepEqual(await findUser(main, 'alice'), {
         store: 'undefined',
         user: 'undefined',
         role: undefined,
       });
       await storage.identity.createToken(newToken);
-      assert.deepEqual(await find(main, 'alice'), {
+      assert.deepEqual(await findUser(main, 'alice'), {
         store: 'number',
         user: 'number',
         role: 'member',
       });
-      assert.deepEqual(await find(main, 'Alice'), {
+      assert.deepEqual(await findUser(main, 'Alice'), {
         store: 'number',
         user: 'undefined',
         role: undefined,
       });
-      assert.deepEqual(await find(elsewhere, 'alice'), {
+      assert.deepEqual(await findUser(elsewhere, 'alice'), {
         store: 'undefined',
         user: 'undefined',
         role: undefined,
@@ -645,12 +645,12 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         (await storage.identity.listTokens({ limit: 1 }))[0]?.id ?? '',
         1,
       );
-      assert.deepEqual(await find(main, 'alice'), {
+      assert.deepEqual(await findUser(main, 'alice'), {
         store: 'number',
         user: 'number',
         role: 'member',
       });
-      assert.deepEqual(await find(elsewhere, 'alice'), {
+      assert.deepEqual(await findUser(elsewhere, 'alice'), {
         store: 'number',
         user: 'number',
         role: 'member',

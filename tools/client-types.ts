@@ -13,7 +13,7 @@ export const clientTypesFile = fileURLToPath(new URL('../src/client/types.ts', i
 /** The parts of JSON Schema that openapi.json uses. */
 interface Schema {
   $ref?: string;
-  type?: string;
+  type?: string | string[];
   enum?: string[];
   items?: Schema;
   properties?: Record<string, Schema>;
@@ -50,9 +50,11 @@ function declaration(name: string, schema: Schema): string {
 function typeOf({ $ref, type, enum: values, items, properties = {}, required }: Schema): string {
   if ($ref !== undefined) return $ref.slice($ref.lastIndexOf('/') + 1);
   if (values !== undefined) return values.map((value) => JSON.stringify(value)).join(' | ');
+  if (Array.isArray(type)) return type.map((one) => typeOf({ type: one })).join(' | ');
   switch (type) {
+    case 'null':
     case 'string':
-      return 'string';
+      return type;
     case 'boolean':
       return 'boolean';
     case 'integer':

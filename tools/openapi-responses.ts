@@ -1,19 +1,31 @@
 /**
- * The responses of the operations, as openapi.json describes them. Each header, schema and problem is defined once,
+ * The responses of the operations, and their conditions, as openapi.json describes them. Each header, schema and problem is defined once,
  * under its name in `components`. The table of problems.ts and docs/reference/errors.md describe problems.
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
+import { acceptPatch } from '../src/http/request/body.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
-import { Health, OwnToken, Plant, Problem, Share, Shares, Token } from './openapi-schemas.ts';
+import {
+  Health,
+  OwnToken,
+  Plant,
+  PlantChange,
+  Problem,
+  Share,
+  Shares,
+  Token,
+} from './openapi-schemas.ts';
 
 /** The responses of an operation, besides those that every operation can have, or every one with a token or a body. */
 interface Responses {
   /** By status. */
   successes: Record<number, Success>;
   problems: readonly ProblemKind[];
+  /** The conditions that a request can have. */
+  conditions?: readonly (keyof typeof conditions)[];
 }
 
 interface Success {
@@ -24,6 +36,8 @@ interface Success {
   created?: readonly [what: string, location: string];
   /** Whether a response can have the address of the next page. */
   isPage?: boolean;
+  /** Whether it is about the present state of one plant. */
+  hasEntityTag?: boolean;
 }
 
 /** By `operationId`. */
@@ -34,6 +48,7 @@ const operations: Record<string, Responses> = {
         description: 'The plant is created.',
         schema: Plant,
         created: ['plant', '/plants/42'],
+        hasEntityTag: true,
       },
     },
     problems: ['insufficient-scope', 'quota-exceeded', 'id-taken'],
@@ -43,11 +58,34 @@ const operations: Record<string, Responses> = {
     problems: ['insufficient-scope'],
   },
   getPlant: {
-    successes: { 200: { description: 'The plant.', schema: Plant } },
-    problems: ['insufficient-scope', 'plant-not-found'],
+    successes: {
+      200: { description: 'The plant.', schema: Plant, hasEntityTag: true },
+      304: {
+        description: 'The plant has an entity tag of `If-None-Match`.',
+        hasEntityTag: true,
+      },
+    },
+    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
+    conditions: ['If-Match', 'If-None-Match'],
+  },
+  updatePlant: {
+    successes: {
+      200: { description: 'The plant after the change.', schema: Plant, hasEntityTag: true },
+    },
+    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
+    conditions: ['If-Match'],
   },
   deletePlant: {
     successes: { 204: { description: 'The plant is deleted.' } },
+    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
+    conditions: ['If-Match'],
+  },
+  restorePlant: {
+    successes: { 200: { description: 'The plant is back.', schema: Plant, hasEntityTag: true } },
+    problems: ['insufficient-scope', 'quota-exceeded', 'plant-not-found', 'id-taken'],
+  },
+  getHistory: {
+    successes: { 200: { description: 'The changes.', schema: Type.Array(PlantChange) } },
     problems: ['insufficient-scope', 'plant-not-found'],
   },
   listShares: {
@@ -125,7 +163,17 @@ export const headers = {
       '</plants?limit=100&after=42&tag=indoor&fields=id&fields=name&fields=tag>; rel="next"',
     ),
   ),
+  ETag: header(
+    'The entity tag of the plant, which changes with its name, its tag or its owner. Send it in `If-Match` or `If-None-Match`.',
+    '"nv6mXYvkkymPjn9S1aUzZO"',
+  ),
   Accept: header('The media type that a body must have.', 'application/json'),
+  'Accept-Patch': optional(
+    header(
+      'The media types that the body of a `PATCH` can have (RFC 5789). Absent for other methods.',
+      acceptPatch,
+    ),
+  ),
   'Accept-Encoding': header('The content coding that a body must have: none.', 'identity'),
   'WWW-Authenticate': header(
     'Why the token was refused (RFC 6750): `Bearer` alone if none was sent.',
@@ -149,6 +197,27 @@ export const headers = {
     ),
   ),
 };
+
+function condition(name: string, description: string) {
+  return { name, in: 'header', required: false, description, schema: { type: 'string' } };
+}
+
+/** The headers of conditional requests (RFC 9110, section 13). */
+export const conditions = {
+  'If-Match': condition(
+    'If-Match',
+    'Entity tags, separated by commas, or `*` for any. Unless the plant has one of them, the response is 412 and nothing changes. A weak tag (`W/"..."`) never matches.',
+  ),
+  'If-None-Match': condition(
+    'If-None-Match',
+    'Entity tags of states that you have, separated by commas. If the plant has one of them, the response is 304, without the plant.',
+  ),
+};
+
+/** The parameters of an operation that are headers. */
+export function conditionsOf({ operationId }: Operation): object[] {
+  return (operations[operationId]?.conditions ?? []).map((name) => conditions[name]);
+}
 
 /** The responses of an operation, by status. */
 export function responsesOf({ operationId, security, body }: Operation): object {
@@ -187,12 +256,17 @@ const problemsWithToken: readonly ProblemKind[] = [
 ];
 
 function successResponse(
-  { description, schema, created, isPage = false }: Success,
+  { description, schema, created, isPage = false, hasEntityTag = false }: Success,
   hasToken: boolean,
 ): object {
-  const { RateLimit, 'RateLimit-Policy': policy, Link } = headers;
+  const { RateLimit, 'RateLimit-Policy': policy, Link, ETag } = headers;
   const ofToken = hasToken && { RateLimit, 'RateLimit-Policy': policy };
-  const named = { ...(created && location(...created)), ...(isPage && { Link }), ...ofToken };
+  const named = {
+    ...(created && location(...created)),
+    ...(isPage && { Link }),
+    ...(hasEntityTag && { ETag }),
+    ...ofToken,
+  };
   return {
     ...response(description, named),
     ...(schema && { content: { 'application/json': { schema } } }),
@@ -233,7 +307,9 @@ function headersOf(kinds: readonly ProblemKind[]): Record<string, object> {
   const namesOf = (kind: ProblemKind) =>
     kind === 'rate-limited' // request-limits.ts sets them
       ? ['Retry-After', 'RateLimit', 'RateLimit-Policy']
-      : Object.keys(problemResponses[kind].headers);
+      : kind === 'unsupported-media-type' // body.ts sets Accept-Patch
+        ? [...Object.keys(problemResponses[kind].headers), 'Accept-Patch']
+        : Object.keys(problemResponses[kind].headers);
   const named = Object.entries(headers).flatMap(([name, one]) => {
     const without = kinds.filter((kind) => !namesOf(kind).includes(name));
     if (without.length === 0) return [[name, one]];

@@ -12,9 +12,12 @@ import {
 } from '../src/access/access.ts';
 import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import { Scope } from '../src/http/routes/token-schemas.ts';
+import { plantEvents, type PlantEvent } from '../src/log/change-log.ts';
 import { maxId } from '../src/plants/ids.ts';
 import type { PlantField } from '../src/plants/plant.ts';
 import { Type } from '../src/shared/typebox.ts';
+
+const Time = (description: string) => Type.String({ format: 'date-time', description });
 
 /** Its strings have no constraints: a client that counts length in another way must not reject what the service has stored. */
 export const Plant = Type.Object(
@@ -51,6 +54,41 @@ export const Plant = Type.Object(
   },
 );
 
+export const PlantChange = Type.Object(
+  {
+    event: Type.Unsafe<PlantEvent>({
+      type: 'string',
+      enum: plantEvents,
+      description: 'What happened. Only an operator can move a plant to another owner.',
+    }),
+    at: Time('When it happened (RFC 3339).'),
+    user: Type.Optional(
+      Type.String({ description: 'The name of the user who did it. Absent for an operator.' }),
+    ),
+    before: Type.Optional(
+      Type.Object(
+        {
+          name: Type.String({ description: 'The name that the plant had.' }),
+          tag: Type.String({ description: 'The tag that it had; empty if there was none.' }),
+          owner: Type.String({ description: 'The name of the user who owned it.' }),
+        },
+        { description: 'The plant before the change. Absent if there was none.' },
+      ),
+    ),
+  },
+  {
+    description: 'A change to a plant. Ignore members that you do not know.',
+    examples: [
+      {
+        event: 'updated',
+        at: '2026-02-01T09:30:00.000Z',
+        user: 'alice',
+        before: { name: 'Monstera', tag: 'indoor', owner: 'alice' },
+      },
+    ],
+  },
+);
+
 export const Share = Type.Object(
   {
     user: Type.String({ description: 'The name of the other user.' }),
@@ -84,8 +122,6 @@ const TokenRole = Type.Unsafe<Role>({
   description:
     'The role of the user: a `member` can access their own plants and those shared with them, a `manager` every plant in the store.',
 });
-
-const Time = (description: string) => Type.String({ format: 'date-time', description });
 
 export const Token = Type.Object(
   {

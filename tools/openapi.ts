@@ -8,19 +8,28 @@ import type { TObject, TSchema } from '@sinclair/typebox';
 import { fastify } from 'fastify';
 import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
+import { mediaTypesOf } from '../src/http/request/body.ts';
 import type { Operation } from '../src/http/routes/operation.ts';
 import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
-import { NewPlant, PlantField } from '../src/plants/plant.ts';
+import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
 import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind } from '../src/shared/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
-import { exampleRequestId, headers, problemComponents, responsesOf } from './openapi-responses.ts';
+import {
+  conditions,
+  conditionsOf,
+  exampleRequestId,
+  headers,
+  problemComponents,
+  responsesOf,
+} from './openapi-responses.ts';
 import {
   Fault,
   Health,
   OwnToken,
   Plant,
+  PlantChange,
   Problem,
   Share,
   Shares,
@@ -31,6 +40,8 @@ const schemas = {
   NewPlant,
   Plant,
   PlantField,
+  PlantPatch,
+  PlantChange,
   Share,
   Shares,
   ShareAccess,
@@ -62,7 +73,7 @@ export function openapiText(): string {
       title: 'Plant Store',
       version,
       description:
-        'A small store of plants: create a plant, list plants, delete a plant. Each operation on plants needs a bearer token. Every error is a problem document (RFC 9457). After one, nothing was changed, unless its type ends with `internal-error` or `outcome-unknown`.',
+        'A small store of plants: create, list, change and delete plants. Each operation on plants needs a bearer token. Every error is a problem document (RFC 9457). After one, nothing was changed, unless its type ends with `internal-error` or `outcome-unknown`.',
       license: { name: 'MIT', identifier: 'MIT' },
       contact: { name: 'The Plant Store authors' },
     },
@@ -111,11 +122,17 @@ function operationsOfRoutes() {
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       ...described,
-      parameters: [...parametersIn('path', params), ...parametersIn('query', querystring)],
+      parameters: [
+        ...parametersIn('path', params),
+        ...parametersIn('query', querystring),
+        ...conditionsOf(operation),
+      ],
       ...(body && {
         requestBody: {
           required: !(OptionalKind in body),
-          content: { 'application/json': { schema: body } },
+          content: Object.fromEntries(
+            mediaTypesOf(String(method)).map((mediaType) => [mediaType, { schema: body }]),
+          ),
         },
       }),
       responses: responsesOf(operation),
@@ -129,7 +146,7 @@ function operationsOfRoutes() {
   });
   // Only the first one of a name: the others are part of their operations.
   const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter] as const);
-  return { paths, parameters: Object.fromEntries(byName.toReversed()) };
+  return { paths, parameters: { ...Object.fromEntries(byName.toReversed()), ...conditions } };
 }
 
 function parameterOf(name: string, place: string, required: boolean, schema: TSchema) {

@@ -22,6 +22,33 @@ export interface Plant {
 
 export type PlantField = 'id' | 'name' | 'tag';
 
+/** What to change. Fields that you leave out stay as they are. A JSON object with the fields name and tag. */
+export interface PlantPatch {
+  /** What the plant is called from now on. A string of 1 to 200 characters (code points), not only white space, without control characters. U+0080 to U+009F and lone surrogates are refused too. */
+  name?: string;
+  /** The new tag. A string of at most 100 characters (code points), without control characters, or null to clear it. U+0080 to U+009F and lone surrogates are refused too. */
+  tag?: string | null;
+}
+
+/** A change to a plant. Ignore members that you do not know. */
+export interface PlantChange {
+  /** What happened. Only an operator can move a plant to another owner. */
+  event: 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
+  /** When it happened (RFC 3339). */
+  at: string;
+  /** The name of the user who did it. Absent for an operator. */
+  user?: string;
+  /** The plant before the change. Absent if there was none. */
+  before?: {
+    /** The name that the plant had. */
+    name: string;
+    /** The tag that it had; empty if there was none. */
+    tag: string;
+    /** The name of the user who owned it. */
+    owner: string;
+  };
+}
+
 /** A share between the calling user and another one. */
 export interface Share {
   /** The name of the other user. */
@@ -132,6 +159,7 @@ export type ProblemKind =
   | 'id-taken'
   | 'too-many-shares'
   | 'too-many-tokens'
+  | 'precondition-failed'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'

@@ -8,7 +8,8 @@
 import type { ReadAccess } from '../access/access.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
-export type PlantEvent = 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
+export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'] as const;
+export type PlantEvent = (typeof plantEvents)[number];
 /** How something else changed. `share-changed` has another access. */
 export type AccessEvent =
   'shared' | 'share-changed' | 'share-ended' | 'token-created' | 'token-revoked' | 'user-removed';

@@ -16,14 +16,16 @@ export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string 
   return hash('sha256', text, 'base64url').slice(0, tagChars);
 }
 
-/** The entity tags, one of which the plant must have. Undefined if the change has no condition. */
+/** The strong entity tags, one of which the plant must have. Undefined if the change has no condition. */
 export type Condition = readonly string[] | undefined;
 
 /** Throws `precondition-failed` unless the plant has one of the tags. */
 export function assertCondition(condition: Condition, plant: Omit<OwnedPlant, 'id'>): void {
   if (condition === undefined || condition.includes(entityTag(plant))) return;
-  throw new Problem(
-    'precondition-failed',
-    'The plant has changed since you read it. Get it again, then decide whether to repeat your change with its new "ETag".',
-  );
+  throw new Problem('precondition-failed', condition.length === 0 ? onlyWeak : hasChanged);
 }
+
+const hasChanged =
+  'The plant has changed since you read it. Get it again, then decide whether to repeat your change with its new "ETag".';
+const onlyWeak =
+  'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.';

@@ -89,11 +89,13 @@ export type NewPlant = Static<typeof NewPlant>;
 /** What changes in a plant (RFC 7396): members that are left out stay the same, and `null` clears the tag. */
 export const PlantPatch = Type.Object(
   {
-    name: Type.Optional(Name),
+    name: Type.Optional({ ...Name, meaning: 'What the plant is called from now on.' }),
     tag: Type.Optional(
-      Type.Union([Tag, Type.Null()], {
+      Type.Unsafe<string | null>({
+        ...Tag,
+        type: ['string', 'null'],
         description: `${Tag.description}, or null to clear it`,
-        meaning: 'The new tag. `null` clears it.',
+        meaning: 'The new tag.',
       }),
     ),
   },

@@ -10,7 +10,7 @@ import { exchange, request } from '../support/raw.ts';
 const garden = 'https://garden.example';
 const shed = 'http://localhost:5173';
 const exposed =
-  'Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Accept-Patch, ETag, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
 /** The headers of a raw response that CORS adds, sorted. */
 function corsHeaders(response: string): string[] {
@@ -56,6 +56,8 @@ function requests(alice: string, lines: readonly string[]): [bytes: string, stat
     [request('OPTIONS /plants', headers), 204],
     [request('OPTIONS /nowhere', headers), 404],
     [request('GET /plants', [...headers, 'Host: y']), 400],
+    [request('GET /plants/1', [...headers, alice, 'If-None-Match: *']), 304],
+    [request('DELETE /plants/1', [...headers, alice, 'If-Match: "x"']), 412],
     [request('DELETE /plants/1', [...headers, alice]), 204],
   ];
 }
@@ -121,15 +123,16 @@ it('answers a preflight without a token, with the methods of its path', async (t
   const { port } = await startApp(t, { corsOrigins: [garden] });
   const paths = {
     '/plants': 'GET, HEAD, OPTIONS, POST',
-    '/plants/1?fields=id': 'DELETE, GET, HEAD, OPTIONS',
+    '/plants/1?fields=id': 'DELETE, GET, HEAD, OPTIONS, PATCH',
+    '/plants/1/restore': 'OPTIONS, POST',
     '/livez': 'GET, HEAD, OPTIONS',
     '/openapi.json': 'GET, HEAD, OPTIONS',
     // So that a page can send the request, and read the 404.
-    '/nowhere': 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
-    '/plants/': 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
+    '/nowhere': 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT',
+    '/plants/': 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT',
   };
   for (const [path, methods] of Object.entries(paths)) {
-    for (const method of ['GET', 'DELETE', 'PUT']) {
+    for (const method of ['GET', 'DELETE', 'PATCH']) {
       const asked = `Access-Control-Request-Method: ${method}`;
       const headers = 'Access-Control-Request-Headers: authorization';
       const lines = ['Host: x', `Origin: ${garden}`, asked, headers];
@@ -137,7 +140,7 @@ it('answers a preflight without a token, with the methods of its path', async (t
       assert.match(answer, /^HTTP\/1\.1 204 /, path);
       const [origin = '', ...others] = allowed(garden);
       assert.deepEqual(corsHeaders(answer), [
-        'access-control-allow-headers: authorization, content-type, user-agent',
+        'access-control-allow-headers: authorization, content-type, if-match, if-none-match, user-agent',
         `access-control-allow-methods: ${methods.toLowerCase()}`,
         origin,
         ...others.slice(0, 1),

@@ -105,6 +105,25 @@ it('declares 204 without content, and 400 for every operation', () => {
   }
 });
 
+it('describes the conditions of requests, entity tags and the media types of a patch', () => {
+  const { get, patch, delete: deletion } = committed.paths['/plants/{id}'];
+  const conditionsOf = ({ parameters }: { parameters: { $ref?: string }[] }) =>
+    parameters.flatMap(({ $ref }) => /#.*\/(If-.*)/.exec($ref ?? '')?.[1] ?? []);
+  assert.deepEqual(conditionsOf(get), ['If-Match', 'If-None-Match']);
+  assert.deepEqual(conditionsOf(patch), ['If-Match']);
+  assert.deepEqual(conditionsOf(deletion), ['If-Match']);
+  for (const { responses } of [get, patch, deletion]) assert.ok(responses[412]);
+  const { post: restore } = committed.paths['/plants/{id}/restore'];
+  const { post: create } = committed.paths['/plants'];
+  const onePlant = [get.responses[200], get.responses[304], patch.responses[200]];
+  for (const { headers } of [...onePlant, restore.responses[200], create.responses[201]]) {
+    assert.deepEqual(headers.ETag, { $ref: '#/components/headers/ETag' });
+  }
+  assert.equal('content' in get.responses[304], false);
+  const mediaTypes = Object.keys(patch.requestBody.content);
+  assert.equal(committed.components.headers['Accept-Patch'].example, mediaTypes.join(', '));
+});
+
 it('describes each schema, response, header and parameter once', () => {
   const described = [...objectsIn(committed)].map(({ description }) => description);
   const texts = described.filter((description) => typeof description === 'string');

@@ -23,7 +23,10 @@ const inOrder = [
   'listPlants',
   'getPlant',
   'paging',
+  'updatePlant',
   'deletePlant',
+  'restorePlant',
+  'getHistory',
   'sharePlants',
   'listShares',
   'endShare',
@@ -137,7 +140,7 @@ for (const language of languages) {
   });
 }
 
-/** The examples of tokens are those of somebody else, so they are compared with what the service responds. */
+/** The examples of tokens and changes are those of somebody else, so they are compared with what the service responds. */
 async function expectedOf(
   { call }: TestApp,
   token: string,
@@ -145,7 +148,8 @@ async function expectedOf(
   example: unknown,
   read: unknown,
 ): Promise<unknown> {
-  const path = { getToken: '/token', listTokens: '/tokens' }[id];
+  const history = '/plants/42/history?limit=10';
+  const path = { getToken: '/token', listTokens: '/tokens', getHistory: history }[id];
   if (path !== undefined) return (await call('GET', path, { token })).json;
   if (id !== 'createToken') return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows

@@ -9,6 +9,8 @@ export interface RawAnswer {
   status: number;
   /** Header lines in lower case. */
   headers: string[];
+  /** The value of `ETag` as it was sent. */
+  etag: string | undefined;
   body: string;
   /** Whether it has the header `Connection: close`. */
   isLast: boolean;
@@ -51,8 +53,9 @@ export class Connection {
     this.#received = this.#received.slice(end + 4);
     const headers = lines.map((line) => line.toLowerCase());
     const status = Number(statusLine.split(' ')[1]);
+    const [, etag] = /^etag: (.*)$/im.exec(lines.join('\n')) ?? [];
     const isLast = headers.includes('connection: close');
-    return { status, headers, body: await this.#body(status, headers), isLast };
+    return { status, headers, etag, body: await this.#body(status, headers), isLast };
   }
 
   async #body(status: number, headers: readonly string[]): Promise<string> {

@@ -26,31 +26,68 @@ export function tryEveryOrder(steps: readonly Step[]): boolean {
   return extend([]);
 }
 
-const changeKinds: readonly Effect['kind'][] = ['create', 'assign', 'delete'];
+const changeKinds: readonly Effect['kind'][] = ['create', 'assign', 'update', 'delete', 'restore'];
+
+type Plant = Content & { owner: string };
+
+/** Each plant that the id had, and undefined after each delete. */
+function plantsAfter(order: readonly Step[]): (Plant | undefined)[] {
+  const plants: (Plant | undefined)[] = [];
+  for (const { who, effect } of order) {
+    const { kind } = effect;
+    const present = plants.at(-1);
+    if (kind === 'create' || kind === 'assign') {
+      plants.push({ ...effect.content, owner: who.name });
+    } else if (kind === 'update' && present !== undefined) {
+      plants.push({ ...effect.content, owner: present.owner });
+    } else if (kind === 'delete') {
+      plants.push(undefined);
+    } else if (kind === 'restore') {
+      plants.push(lastDeleted(plants));
+    }
+  }
+  return plants;
+}
+
+function lastDeleted(plants: readonly (Plant | undefined)[]): Plant | undefined {
+  return plants[plants.lastIndexOf(undefined) - 1];
+}
 
 /** Whether each step is possible at its place in the order. */
 function isPossible(order: readonly Step[]): boolean {
   return order.every(({ who, call, effect }, at) => {
-    const before = order.slice(0, at);
     if (order.slice(at + 1).some((later) => later.end < call)) return false;
-    const last = before.findLast(({ effect: { kind } }) => changeKinds.includes(kind));
-    const plant =
-      last !== undefined && 'content' in last.effect && last.effect.content !== undefined
-        ? { ...last.effect.content, owner: last.who.name }
-        : undefined;
-    const seen = who.isManager || plant?.owner === who.name ? plant : undefined;
+    const plants = plantsAfter(order.slice(0, at));
+    const plant = plants.at(-1);
+    const inReach = (one: Plant | undefined) =>
+      who.isManager || one?.owner === who.name ? one : undefined;
+    const seen = inReach(plant);
+    const deleted = inReach(lastDeleted(plants));
+    const isSame = (wanted: Content | undefined, actual: Content | undefined) =>
+      wanted?.name === actual?.name && wanted?.tag === actual?.tag;
     switch (effect.kind) {
       case 'create':
         return plant === undefined;
       case 'assign':
-        return last === undefined;
+        return plants.length === 0;
       case 'taken':
         return plant !== undefined;
+      case 'update':
       case 'delete':
-        return seen !== undefined;
+        return seen !== undefined && isSame(effect.condition ?? seen, seen);
+      case 'changed':
+        return seen !== undefined && !isSame(effect.condition, seen);
+      case 'restore':
+        return (
+          plant === undefined && deleted !== undefined && isSame(effect.content ?? deleted, deleted)
+        );
+      case 'held':
+        return plant !== undefined && (seen !== undefined || deleted !== undefined);
+      case 'nothing':
+        return seen === undefined && deleted === undefined;
       case 'see': {
         const shown = effect.tag === undefined || effect.tag === seen?.tag ? seen : undefined;
-        return effect.content?.name === shown?.name && effect.content?.tag === shown?.tag;
+        return isSame(effect.content, shown);
       }
     }
   });
@@ -63,7 +100,21 @@ export const effects: fc.Arbitrary<Effect> = fc.oneof(
   fc.record({ kind: fc.constant('create' as const), content: anyContent }),
   fc.record({ kind: fc.constant('assign' as const), content: anyContent }),
   fc.record({ kind: fc.constant('taken' as const) }),
-  fc.record({ kind: fc.constant('delete' as const) }),
+  fc.record({
+    kind: fc.constant('update' as const),
+    content: anyContent,
+    condition: fc.option(anyContent, { nil: undefined }),
+  }),
+  fc.record({
+    kind: fc.constant('delete' as const),
+    condition: fc.option(anyContent, { nil: undefined }),
+  }),
+  fc.record({ kind: fc.constant('changed' as const), condition: anyContent }),
+  fc.oneof(
+    fc.record({ kind: fc.constant('restore' as const), content: anyContent }),
+    fc.constant<Effect>({ kind: 'restore' }),
+  ),
+  fc.record({ kind: fc.constantFrom('held' as const, 'nothing' as const) }),
   fc.record({
     kind: fc.constant('see' as const),
     content: fc.option(anyContent, { nil: undefined }),
@@ -93,8 +144,9 @@ export const anySteps = fc.array(
 export const plans = fc.array(
   fc.record({
     who: people,
-    kind: fc.constantFrom('create', 'assign', 'delete', 'see' as const),
+    kind: fc.constantFrom('create', 'assign', 'update', 'delete', 'restore', 'see' as const),
     content: anyContent,
+    condition: fc.option(anyContent, { nil: undefined, freq: 2 }),
     before: fc.nat(5),
     after: fc.nat(5),
     outcome: fc.constantFrom('known', 'known', 'known', 'unknown', 'nothing'),
@@ -106,14 +158,9 @@ type Plan = typeof plans extends fc.Arbitrary<readonly (infer P)[]> ? P : never;
 /** The steps of the plans, carried out in their order. */
 export function runPlans(all: readonly Plan[]): Step[] {
   const order: Step[] = [];
-  return all.map(({ who, kind, content: planned, before, after, outcome }, at) => {
+  return all.map(({ who, kind, content: planned, condition, before, after, outcome }, at) => {
     const times = { who, call: 2 * at - before, end: 2 * at + after };
-    const change: Effect | undefined =
-      kind === 'see'
-        ? undefined
-        : kind === 'delete'
-          ? { kind: 'delete' }
-          : { kind, content: planned };
+    const change = changeOf(kind, planned, condition);
     // Ignores the times, because the order is fixed.
     const isNextPossible = (effect: Effect) =>
       isPossible([...order, { ...times, effect }].map((step) => ({ ...step, call: 0, end: 1 })));
@@ -126,6 +173,8 @@ export function runPlans(all: readonly Plan[]): Step[] {
     }
     const candidates: Effect[] = [
       ...(kind === 'create' || kind === 'assign' ? [{ kind: 'taken' as const }] : []),
+      ...(kind === 'restore' ? [{ kind: 'held' as const }, { kind: 'nothing' as const }] : []),
+      ...(condition === undefined ? [] : [{ kind: 'changed' as const, condition }]),
       { kind: 'see', content: undefined },
       ...['a', 'b'].map((name) => ({ kind: 'see' as const, content: content(name) })),
     ];
@@ -133,4 +182,24 @@ export function runPlans(all: readonly Plan[]): Step[] {
     assert.ok(effect);
     return { ...times, effect };
   });
+}
+
+function changeOf(
+  kind: Plan['kind'],
+  planned: Content,
+  condition: Content | undefined,
+): Effect | undefined {
+  switch (kind) {
+    case 'see':
+      return undefined;
+    case 'delete':
+      return { kind, condition };
+    case 'update':
+      return { kind, content: planned, condition };
+    case 'restore':
+      return { kind };
+    case 'create':
+    case 'assign':
+      return { kind, content: planned };
+  }
 }

@@ -10,20 +10,32 @@ import {
   type Verdict,
 } from './linearizability.ts';
 
-/** A request and its response. Names are unique: no two creates have the same. */
+/**
+ * A request and its response. Names are unique: no two creates or updates have the same. The condition of an update or a
+ * delete is the content whose entity tag it had.
+ */
 export type Exchange =
   /** `wanted` is the id that the client chose, and `id` is the plant's. */
   | { kind: 'created'; content: Content; wanted: number | undefined; id: number }
   | { kind: 'taken'; id: number }
-  | { kind: 'deleted'; id: number }
+  | { kind: 'updated'; id: number; content: Content; condition: Content | undefined }
+  | { kind: 'deleted'; id: number; condition: Content | undefined }
+  /** The condition did not hold. */
+  | { kind: 'changed'; id: number; condition: Content }
+  | { kind: 'restored'; id: number; content: Content }
+  /** A restore with a 409 or a 404 response. */
+  | { kind: 'held'; id: number }
+  | { kind: 'nothing'; id: number }
   | { kind: 'found'; id: number; content: Content }
-  /** A read or delete with a 404 response. */
+  /** A read, update or delete with a 404 response. */
   | { kind: 'missing'; id: number }
   /** `upTo` is the last id of the page if more plants follow, otherwise Infinity. */
   | { kind: 'listed'; after: number; limit: number; tag?: string; upTo: number; plants: Listed[] }
   /** The outcome of these is unknown: the response was lost, or is `outcome-unknown`. */
   | { kind: 'lost create'; content: Content; wanted: number | undefined }
-  | { kind: 'lost delete'; id: number };
+  | { kind: 'lost update'; id: number; content: Content; condition: Content | undefined }
+  | { kind: 'lost delete'; id: number; condition: Content | undefined }
+  | { kind: 'lost restore'; id: number };
 
 export interface Listed extends Content {
   id: number;
@@ -63,7 +75,9 @@ export function stepsOf(history: readonly Operation[]): {
   const steps = new Map<number, Step[]>();
   for (const { exchange } of history) {
     if ('id' in exchange) steps.set(exchange.id, []);
-    if (exchange.kind === 'found') idOfName.set(exchange.content.name, exchange.id);
+    if (exchange.kind === 'found' || exchange.kind === 'restored') {
+      idOfName.set(exchange.content.name, exchange.id);
+    }
     if (exchange.kind !== 'listed') continue;
     for (const { id, name } of exchange.plants) {
       steps.set(id, []);
@@ -89,7 +103,12 @@ export function stepsOf(history: readonly Operation[]): {
       case 'taken':
       case 'found':
       case 'missing':
+      case 'updated':
       case 'deleted':
+      case 'changed':
+      case 'restored':
+      case 'held':
+      case 'nothing':
         add(exchange.id, effectOf(exchange));
         break;
       case 'listed': {
@@ -102,8 +121,16 @@ export function stepsOf(history: readonly Operation[]): {
         }
         break;
       }
+      case 'lost update': {
+        const { content, condition } = exchange;
+        add(exchange.id, { kind: 'update', content, condition }, Infinity);
+        break;
+      }
       case 'lost delete':
-        add(exchange.id, { kind: 'delete' }, Infinity);
+        add(exchange.id, { kind: 'delete', condition: exchange.condition }, Infinity);
+        break;
+      case 'lost restore':
+        add(exchange.id, { kind: 'restore' }, Infinity);
         break;
       case 'lost create': {
         const { content, wanted } = exchange;
@@ -117,14 +144,22 @@ export function stepsOf(history: readonly Operation[]): {
   return { steps, unseen };
 }
 
-function effectOf(
-  exchange: Exchange & { kind: 'taken' | 'found' | 'missing' | 'deleted' },
-): Effect {
+type OfOnePlant = Exclude<Exchange, { kind: 'created' | 'listed' | `lost ${string}` }>;
+
+function effectOf(exchange: OfOnePlant): Effect {
   switch (exchange.kind) {
     case 'taken':
-      return { kind: 'taken' };
+    case 'held':
+    case 'nothing':
+      return { kind: exchange.kind };
+    case 'changed':
+      return { kind: 'changed', condition: exchange.condition };
+    case 'updated':
+      return { kind: 'update', content: exchange.content, condition: exchange.condition };
     case 'deleted':
-      return { kind: 'delete' };
+      return { kind: 'delete', condition: exchange.condition };
+    case 'restored':
+      return { kind: 'restore', content: exchange.content };
     case 'found':
       return { kind: 'see', content: exchange.content };
     case 'missing':
@@ -156,15 +191,20 @@ function lowIds(history: readonly Operation[], steps: ReadonlyMap<number, Step[]
   return faults;
 }
 
+/** Whether the store held a plant with the id. */
+function showsPlant(exchange: Exchange): exchange is OfOnePlant | (Exchange & { kind: 'created' }) {
+  const { kind } = exchange;
+  return kind !== 'missing' && kind !== 'nothing' && kind !== 'listed' && !kind.startsWith('lost');
+}
+
 /** The largest id that the store was known to have held at a time; 0 if none. */
 function heldIds(history: readonly Operation[]): (time: number) => number {
   const held: { end: number; id: number }[] = [];
   for (const { end, exchange } of history) {
-    const { kind } = exchange;
-    if (kind === 'created' || kind === 'taken' || kind === 'deleted' || kind === 'found') {
-      held.push({ end, id: exchange.id });
-    } else if (kind === 'listed') {
+    if (exchange.kind === 'listed') {
       held.push({ end, id: exchange.plants.at(-1)?.id ?? 0 });
+    } else if (showsPlant(exchange)) {
+      held.push({ end, id: exchange.id });
     }
   }
   held.sort((a, b) => a.end - b.end);

@@ -25,7 +25,16 @@ export type Effect =
   | { readonly kind: 'assign'; readonly content: Content }
   /** A create was refused because the store holds the id. */
   | { readonly kind: 'taken' }
-  | { readonly kind: 'delete' }
+  /** With a condition, the plant must have that content. */
+  | { readonly kind: 'update'; readonly content: Content; readonly condition?: Content | undefined }
+  | { readonly kind: 'delete'; readonly condition?: Content | undefined }
+  /** An update or a delete was refused because the plant does not have the content of its condition. */
+  | { readonly kind: 'changed'; readonly condition: Content }
+  /** The content is unknown if the response was lost. */
+  | { readonly kind: 'restore'; readonly content?: Content }
+  /** A restore was refused because the store holds the id, or because it has nothing to restore. */
+  | { readonly kind: 'held' }
+  | { readonly kind: 'nothing' }
   /** A read, or a delete with a 404 response. With a tag, a plant with another tag counts as missing. */
   | { readonly kind: 'see'; readonly content: Content | undefined; readonly tag?: string };
 
@@ -49,8 +58,18 @@ export interface Specification<S, E> {
   apply(step: StepOf<E>, state: S): S | undefined;
 }
 
-/** The plant, or whether the store has ever held one with this id. */
-type State = 'never' | 'gone' | { readonly content: Content; readonly owner: string };
+interface Plant {
+  readonly content: Content;
+  readonly owner: string;
+}
+
+/** What the store holds with the id, and the plant that was deleted last. */
+interface State {
+  readonly held: Plant | undefined;
+  readonly deleted: Plant | undefined;
+}
+
+const never: State = { held: undefined, deleted: undefined };
 
 /** Undefined if the steps are linearizable, otherwise a description of where they are not. */
 export type Verdict = undefined | string;
@@ -147,41 +166,70 @@ function settleReads<S, E>(
 }
 
 const plant: Specification<State, Effect> = {
-  initial: 'never',
-  isRead: ({ kind }) => kind === 'taken' || kind === 'see',
+  initial: never,
+  isRead: ({ kind }) => ['taken', 'see', 'changed', 'held', 'nothing'].includes(kind),
   apply,
 };
 
 function apply({ who, effect }: Step, state: State): State | undefined {
-  const held = typeof state === 'string' ? undefined : state;
-  const isSeen = held !== undefined && (who.isManager || held.owner === who.name);
+  const { held, deleted } = state;
+  const isInReach = (one: Plant | undefined): one is Plant =>
+    one !== undefined && (who.isManager || one.owner === who.name);
+  const seen = isInReach(held) ? held : undefined;
+  const meets = (condition: Content | undefined) =>
+    condition === undefined || isSame(condition, seen?.content);
   switch (effect.kind) {
     case 'create':
-      return held === undefined ? stateOf(effect.content, who) : undefined;
+      return held === undefined ? stateOf(plantOf(effect.content, who.name), deleted) : undefined;
     case 'assign':
-      return state === 'never' ? stateOf(effect.content, who) : undefined;
+      return state === never ? stateOf(plantOf(effect.content, who.name), undefined) : undefined;
     case 'taken':
       return held === undefined ? undefined : state;
+    case 'update':
+      if (seen === undefined || !meets(effect.condition)) return undefined;
+      return stateOf(plantOf(effect.content, seen.owner), deleted);
     case 'delete':
-      return isSeen ? 'gone' : undefined;
+      return seen !== undefined && meets(effect.condition) ? stateOf(undefined, seen) : undefined;
+    case 'changed':
+      return seen !== undefined && !meets(effect.condition) ? state : undefined;
+    case 'restore': {
+      if (held !== undefined || !isInReach(deleted)) return undefined;
+      const isRight = effect.content === undefined || isSame(effect.content, deleted.content);
+      return isRight ? stateOf(deleted, undefined) : undefined;
+    }
+    case 'held':
+      return held !== undefined && (isInReach(held) || isInReach(deleted)) ? state : undefined;
+    case 'nothing':
+      return isInReach(held) || isInReach(deleted) ? undefined : state;
     case 'see': {
-      const { content, tag } = effect;
-      const counts = isSeen && (tag === undefined || held.content.tag === tag);
-      if (!counts) return content === undefined ? state : undefined;
-      const seen = held.content;
-      return content?.name === seen.name && content.tag === seen.tag ? state : undefined;
+      const shown = effect.tag === undefined || seen?.content.tag === effect.tag ? seen : undefined;
+      return isSame(effect.content, shown?.content) ? state : undefined;
     }
   }
 }
 
-/** One object for each create and owner, so that equal states are identical. */
-const states = new WeakMap<Content, Map<string, State>>();
+function isSame(one: Content | undefined, other: Content | undefined): boolean {
+  return one?.name === other?.name && one?.tag === other?.tag;
+}
 
-function stateOf(content: Content, { name: owner }: Person): State {
-  let byOwner = states.get(content);
-  if (byOwner === undefined) states.set(content, (byOwner = new Map()));
-  let state = byOwner.get(owner);
-  if (state === undefined) byOwner.set(owner, (state = { content, owner }));
+/** One object for each plant and each state, so that equal states are identical. */
+const plants = new WeakMap<Content, Map<string, Plant>>();
+const states = new WeakMap<Plant, WeakMap<Plant, State>>();
+const none: Plant = { content: { name: '', tag: '' }, owner: '' };
+
+function plantOf(content: Content, owner: string): Plant {
+  let byOwner = plants.get(content);
+  if (byOwner === undefined) plants.set(content, (byOwner = new Map()));
+  let found = byOwner.get(owner);
+  if (found === undefined) byOwner.set(owner, (found = { content, owner }));
+  return found;
+}
+
+function stateOf(held: Plant | undefined, deleted: Plant | undefined): State {
+  let byDeleted = states.get(held ?? none);
+  if (byDeleted === undefined) states.set(held ?? none, (byDeleted = new WeakMap()));
+  let state = byDeleted.get(deleted ?? none);
+  if (state === undefined) byDeleted.set(deleted ?? none, (state = { held, deleted }));
   return state;
 }
 

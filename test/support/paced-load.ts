@@ -84,7 +84,7 @@ export class PacedLoad {
     let creates = 0;
     const anyChange = (): Request => {
       const id = plants.length < maxPlants ? undefined : plants.shift();
-      if (id !== undefined) return { kind: 'delete', id };
+      if (id !== undefined) return { kind: 'delete', id, condition: undefined };
       const content = { name: `${store.name} ${++creates}`, tag: '' };
       return { kind: 'create', wanted: undefined, content };
     };

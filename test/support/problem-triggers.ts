@@ -53,6 +53,14 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     return responseOf(await app.call('POST', '/plants', options));
   },
   'plant-not-found': (t) => send(t, 'GET', '/plants/42'),
+  'precondition-failed': async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    await app.call('POST', '/plants', { token, json: { ...plant, id: 42 } });
+    const headers = { 'if-match': '"earlier"' };
+    const options = { token, json: { tag: 'outdoor' }, headers };
+    return responseOf(await app.call('PATCH', '/plants/42', options));
+  },
   'share-not-found': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice', { scopes: ['shares:write'] });

@@ -48,14 +48,24 @@ const phaseOperations = 100;
 const requestsPerConnection = 40;
 /** Ids that all clients use, chosen or assigned. */
 const sharedIds = 4;
+/** So that a condition often holds, and often does not. */
+const knownStates = 2;
 /** The most recently assigned ids, which all clients use too. */
 const recentIds = 4;
 
 export type Request =
   | { kind: 'create'; wanted: number | undefined; content: Content }
   | { kind: 'get'; id: number }
-  | { kind: 'delete'; id: number }
+  | { kind: 'update'; id: number; content: Content; condition: Known | undefined }
+  | { kind: 'delete'; id: number; condition: Known | undefined }
+  | { kind: 'restore'; id: number }
   | { kind: 'list'; after: number; limit: number | undefined; tag: string | undefined };
+
+/** The content of a plant, and its entity tag. */
+interface Known {
+  content: Content;
+  etag: string;
+}
 
 export const wholeList: Request = { kind: 'list', after: 0, limit: undefined, tag: undefined };
 
@@ -64,7 +74,9 @@ export async function record(load: Load): Promise<Operation[]> {
   const { store, users, operations, random, signal } = load;
   const history: Operation[] = [];
   const recent: number[] = [];
-  let creates = 0;
+  /** The last states of each plant. */
+  const states = new Map<number, Known[]>();
+  let contents = 0;
 
   const anyId = () => {
     const kind = random(10);
@@ -73,10 +85,21 @@ export async function record(load: Load): Promise<Operation[]> {
     return Math.max(...recent) + random(4); // the store can be about to assign it
   };
   const anyTag = () => (random(2) === 0 ? '' : 'a');
+  const anyContent = (): Content => ({ name: `${store} ${++contents}`, tag: anyTag() });
+  const anyCondition = (id: number): Known | undefined => {
+    const known = states.get(id) ?? [];
+    return random(3) === 0 ? undefined : known[random(known.length)];
+  };
   const anyChange = (): Request => {
-    if (random(2) === 0) return { kind: 'delete', id: anyId() };
-    const wanted = random(3) === 0 ? undefined : anyId();
-    return { kind: 'create', wanted, content: { name: `${store} ${++creates}`, tag: anyTag() } };
+    const kind = random(20);
+    const id = anyId();
+    if (kind < 6) return { kind: 'delete', id, condition: anyCondition(id) };
+    if (kind < 9) return { kind: 'restore', id: 1 + random(sharedIds) };
+    if (kind < 14) {
+      return { kind: 'update', id, content: anyContent(), condition: anyCondition(id) };
+    }
+    const wanted = random(3) === 0 ? undefined : id;
+    return { kind: 'create', wanted, content: anyContent() };
   };
   const anyList = (): Request => ({
     kind: 'list',
@@ -95,10 +118,14 @@ export async function record(load: Load): Promise<Operation[]> {
     return kind < changes + gets + lists ? anyList() : firstPage;
   };
 
-  const append = (operation: Operation | undefined) => {
+  const append = (operation: Operation | undefined, etag?: string) => {
     if (operation === undefined) return;
     history.push(operation);
     const { exchange } = operation;
+    if (etag !== undefined && 'id' in exchange && 'content' in exchange) {
+      const { id, content } = exchange;
+      states.set(id, [...(states.get(id) ?? []), { content, etag }].slice(-knownStates));
+    }
     if (exchange.kind !== 'created' || recent.includes(exchange.id)) return;
     recent.push(exchange.id);
     if (recent.length > recentIds) recent.shift();
@@ -120,8 +147,9 @@ export async function record(load: Load): Promise<Operation[]> {
     using client = new Client(load);
     while (known < operations && !signal.aborted) {
       const user = users[random(users.length)] as User; // the index is in range
-      const operation = (await send(client, load, user, anyRequest()))?.operation;
-      append(operation);
+      const sent = await send(client, load, user, anyRequest());
+      const operation = sent?.operation;
+      append(operation, sent?.response?.etag);
       if (operation !== undefined && isKnown(operation)) known++;
     }
   };
@@ -233,17 +261,29 @@ export class Client implements Disposable {
 function bytesOf(token: string, request: Request): string {
   const head = (method: string, target: string) =>
     `${method} ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n`;
+  const withBody = (value: object) => {
+    const body = JSON.stringify(value);
+    const length = Buffer.byteLength(body);
+    return `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`;
+  };
+  const ifMatch = (condition: Known | undefined) =>
+    condition === undefined ? '' : `If-Match: ${condition.etag}\r\n`;
   switch (request.kind) {
     case 'create': {
-      const body = JSON.stringify({ id: request.wanted, ...request.content });
-      const length = Buffer.byteLength(body);
-      const type = `Content-Type: application/json\r\nContent-Length: ${length}\r\n`;
-      return `${head('POST', '/plants?fields=id,name,tag')}${type}\r\n${body}`;
+      const body = withBody({ id: request.wanted, ...request.content });
+      return `${head('POST', '/plants?fields=id,name,tag')}${body}`;
     }
+    case 'update': {
+      const { id, content, condition } = request;
+      const patch = head('PATCH', `/plants/${id}?fields=name,tag`);
+      return `${patch}${ifMatch(condition)}${withBody(content)}`;
+    }
+    case 'restore':
+      return `${head('POST', `/plants/${request.id}/restore?fields=name,tag`)}\r\n`;
     case 'get':
       return `${head('GET', `/plants/${request.id}?fields=name,tag`)}\r\n`;
     case 'delete':
-      return `${head('DELETE', `/plants/${request.id}`)}\r\n`;
+      return `${head('DELETE', `/plants/${request.id}`)}${ifMatch(request.condition)}\r\n`;
     case 'list': {
       const { after, limit, tag } = request;
       const query = new URLSearchParams({ fields: 'id,name,tag', after: String(after) });
@@ -269,9 +309,7 @@ function exchangeOf(
 ): Exchange | undefined {
   if (response === undefined || response.status === 503) {
     const isUnknown = failure === 'no response' || failure === 'outcome-unknown';
-    if (!isUnknown || request.kind === 'get' || request.kind === 'list') return undefined;
-    if (request.kind === 'delete') return { kind: 'lost delete', id: request.id };
-    return { kind: 'lost create', content: request.content, wanted: request.wanted };
+    return isUnknown ? lostExchangeOf(request) : undefined;
   }
   const { status, headers, body } = response;
   const unexpected = () =>
@@ -289,13 +327,31 @@ function exchangeOf(
       return { kind: 'created', content, wanted, id };
     }
     case 'get':
+    case 'update':
     case 'delete': {
       const { id, kind } = request;
       if (status === 404 && body.includes('/problems/plant-not-found'))
         return { kind: 'missing', id };
-      if (status === 204 && kind === 'delete') return { kind: 'deleted', id };
-      if (status !== 200 || kind !== 'get') throw unexpected();
-      return { kind: 'found', id, content: JSON.parse(body) as Content };
+      if (status === 200 && kind === 'get') {
+        return { kind: 'found', id, content: JSON.parse(body) as Content };
+      }
+      if (kind === 'get') throw unexpected();
+      const condition = request.condition?.content;
+      if (status === 412 && condition !== undefined) return { kind: 'changed', id, condition };
+      if (status === 204 && kind === 'delete') return { kind: 'deleted', id, condition };
+      if (status !== 200 || kind !== 'update') throw unexpected();
+      const { content } = request;
+      const { name, tag } = JSON.parse(body) as Content;
+      if (name !== content.name || tag !== content.tag) throw unexpected();
+      return { kind: 'updated', id, content, condition };
+    }
+    case 'restore': {
+      const { id } = request;
+      if (status === 404 && body.includes('/problems/plant-not-found'))
+        return { kind: 'nothing', id };
+      if (status === 409 && body.includes('/problems/id-taken')) return { kind: 'held', id };
+      if (status !== 200) throw unexpected();
+      return { kind: 'restored', id, content: JSON.parse(body) as Content };
     }
     case 'list': {
       if (status !== 200) throw unexpected();
@@ -306,5 +362,24 @@ function exchangeOf(
       const upTo = next === undefined ? Infinity : Number(next);
       return { kind: 'listed', after, limit, upTo, plants, ...(tag !== undefined && { tag }) };
     }
+  }
+}
+
+/** Undefined for a read. */
+function lostExchangeOf(request: Request): Exchange | undefined {
+  switch (request.kind) {
+    case 'create':
+      return { kind: 'lost create', content: request.content, wanted: request.wanted };
+    case 'update': {
+      const { id, content, condition } = request;
+      return { kind: 'lost update', id, content, condition: condition?.content };
+    }
+    case 'delete':
+      return { kind: 'lost delete', id: request.id, condition: request.condition?.content };
+    case 'restore':
+      return { kind: 'lost restore', id: request.id };
+    case 'get':
+    case 'list':
+      return undefined;
   }
 }

@@ -30,7 +30,7 @@ export interface Parameter {
 }
 
 export interface Schema {
-  type: string;
+  type: string | string[];
   description?: string;
   format?: string;
   enum?: string[];

@@ -17,7 +17,10 @@ export function operationHtml(path: string, method: string, operation: Operation
         fieldHtml(name, { ...schema, description }, required),
       );
   const body = requestBody?.content['application/json']?.schema;
-  const [success, ...problems] = Object.entries(responses); // in ascending order;
+  const all = Object.entries(responses); // in ascending order
+  const isProblem = ([status]: [string, unknown]) => Number(status) >= 400;
+  const successes = all.filter((one) => !isProblem(one));
+  const [success] = successes;
   return html`<section class="operation" id="${id}" aria-labelledby="${id}-title">
     <div class="about">
       <h3 id="${id}-title"><a href="#${id}">${operation.summary}</a></h3>
@@ -26,11 +29,11 @@ export function operationHtml(path: string, method: string, operation: Operation
       ${fieldsHtml('Path', inPlace('path'))} ${fieldsHtml('Query parameters', inPlace('query'))}
       ${fieldsHtml('Request headers', inPlace('header'))}
       ${fieldsHtml('Request body', body ? propertiesHtml(body) : [])}
-      ${success && successHtml(...success)}
+      ${successes.map((one) => successHtml(...one))}
       <details>
         <summary>Problems</summary>
         <ul class="problems">
-          ${problems.map(([status, response]) => problemHtml(status, response))}
+          ${all.filter(isProblem).map((one) => problemHtml(...one))}
         </ul>
       </details>
     </div>
@@ -72,7 +75,7 @@ function propertiesHtml({ properties = {}, required = [], items }: Schema): Html
 function typeOf({ type, format, items, enum: values }: Schema): string {
   if (items) return `array of ${typeOf(items)}`;
   if (values) return values.join(' | ');
-  return format === 'date-time' ? 'date and time' : type;
+  return format === 'date-time' ? 'date and time' : [type].flat().join(' or ');
 }
 
 function successHtml(status: string, { description, headers = {}, content }: Response): Html {

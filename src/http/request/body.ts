@@ -16,6 +16,11 @@ const patchTypes = [mergePatch, json];
 /** The header `Accept-Patch` (RFC 5789, section 3.1). */
 export const acceptPatch = patchTypes.join(', ');
 
+/** The media types that a body can have. */
+export function mediaTypesOf(method: string): readonly string[] {
+  return method === 'PATCH' ? patchTypes : [json];
+}
+
 /** Call it before the first route is added. */
 export function acceptJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -25,7 +30,7 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 
   app.addHook('onRoute', (route) => {
     const takesBody = route.schema?.body !== undefined;
-    const accepted = route.method === 'PATCH' ? patchTypes : [json];
+    const accepted = mediaTypesOf(String(route.method));
     route.preParsing = (request, reply, payload, done) => {
       const { headers } = request;
       const problem = bodyProblem(request, takesBody ? accepted : []);

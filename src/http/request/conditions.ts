@@ -12,16 +12,11 @@ interface EntityTag {
   isWeak: boolean;
 }
 
-/** The condition of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
+/** The strong tags of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
 export function ifMatch({ headers }: FastifyRequest): Condition {
   const tags = tagsIn('If-Match', headers['if-match']);
   if (tags === undefined || tags === 'any') return undefined;
-  const strong = tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
-  if (strong.length > 0) return strong;
-  throw new Problem(
-    'precondition-failed',
-    'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.',
-  );
+  return tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
 }
 
 /** Whether the client has this version already, for 304. Throws `precondition-failed`. */
@@ -42,7 +37,7 @@ function tagsIn(name: string, field: string | undefined): readonly EntityTag[] |
   if (field === undefined) return undefined;
   if (field.trim() === '*') return 'any';
   const tags: EntityTag[] = [];
-  const next = /[ \t]*(?:(W\/)?"([^\x00-\x20"\x7f]*)"[ \t]*)?(?:,|$)/y;
+  const next = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y;
   while (next.lastIndex < field.length) {
     const [whole, weak, opaque] = next.exec(field) ?? [];
     if (whole === undefined) {
