@@ -68,7 +68,7 @@ export interface Shares {
   received: Share[];
 }
 
-/** `read`: the user can list and get the plants. `write`: the user can also delete them. Read or write. */
+/** `read`: the user can list and get the plants. `write`: the user can also change, delete and restore them. Read or write. */
 export type ShareAccess = 'read' | 'write';
 
 /** What a token grants, to whom and until when. Ignore members that you do not know. */
