@@ -20,7 +20,7 @@ import {
   restorePlant,
   updatePlant,
 } from './plant-schemas.ts';
-import { ifMatch, isCurrent, setEntityTag } from '../request/conditions.ts';
+import { ifMatch, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -81,7 +81,7 @@ export function plantRoutes(
   routes.get('/plants/:id', { ...readOptions, schema: getPlant }, async (request, reply) => {
     const plant = await storage.plants.find(request.grant.caller, request.params.id);
     if (plant === undefined) throw plantNotFound();
-    if (isCurrent(request, reply, plant)) return reply.code(304).send();
+    if (isCurrent(request, reply, plant)) return sendNotModified(request, reply);
     return sendJson(reply, plantJson(plant, request.query.fields));
   });
 
