@@ -10,7 +10,7 @@ import type { Plant } from '../src/plants/plant.ts';
 import { defaultFields } from '../src/plants/lists.ts';
 import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
-import type { Storage } from '../src/storage.ts';
+import type { Storage, WriteSettings } from '../src/storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
 import { create, find, plantJson, type StoredField } from './support/plain-plants.ts';
 import { identify } from './support/tokens.ts';
@@ -20,8 +20,7 @@ export interface StorageUnderTest {
   /** Opens an empty storage that is closed with the test. */
   open: (t: TestContext) => Promise<Storage>;
   /** A second opening of the storage that `open` made last, as another process would have it. */
-  openAgain: (t: TestContext) => Promise<Storage>;
-  /** All rows of the storage that `open` made last. */
+  openAgain: (t: TestContext, settings?: WriteSettings) => Promise<Storage>;
 }
 
 export function storageContract({ name, open, openAgain }: StorageUnderTest): void {

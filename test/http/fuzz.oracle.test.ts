@@ -11,7 +11,7 @@ import { judgeBody } from './fuzz/json.ts';
 import { utf8Bytes, type Request } from './fuzz/request.ts';
 import { outcomeOf } from './fuzz/verdict.ts';
 import { Wire } from './fuzz/wire.ts';
-import { World, type Grant } from './fuzz/world.ts';
+import { stateOf, World, type Grant } from './fuzz/world.ts';
 
 const alice = { store: 'main', user: 'alice', role: 'member' } as const;
 const bob = { store: 'main', user: 'bob', role: 'member' } as const;
@@ -39,6 +39,10 @@ function worldOfThree(): World {
   world.create(alice, 1, { name: 'Ficus', tag: 'e\u0301', id: 1 });
   world.create(bob, 2, { name: 'secret', tag: '', id: 2 });
   world.create(alice, 3, { name: 'Palm', tag: '', id: 3 });
+  world.create(alice, 5, { name: 'Oak', tag: 'old', id: 3 });
+  world.update(alice, world.find(alice, 5) ?? assert.fail(), { tag: '' });
+  world.delete(alice, 5);
+  world.learn(alice, stateOf(alice, { name: 'Ficus', tag: 'e\u0301', owner: 'alice' }), '"Ficus"');
   return world;
 }
 
@@ -64,6 +68,11 @@ function answer(status: string, headers: readonly string[], body = ''): string {
 }
 
 const json = 'Content-Type: application/json';
+const tag = (name: string) => `ETag: "${name}"`;
+const withHeader = (request: Request, name: string, value: string): Request => ({
+  ...request,
+  headers: [...request.headers, [name, value]],
+});
 function problem(status: string, kind: string, headers: readonly string[] = [], more = {}): string {
   const body = {
     type: `/problems/${kind}`,
@@ -105,6 +114,15 @@ const one = requestOf('GET', '/plants/1');
 const theirs = requestOf('GET', '/plants/2');
 const create = requestOf('POST', '/plants', '{"name":"New"}');
 const remove = requestOf('DELETE', '/plants/1');
+const update = requestOf('PATCH', '/plants/1', '{"tag":null}');
+const updated = '{"name":"Ficus","tag":""}';
+const restore = requestOf('POST', '/plants/5/restore');
+const restored = '{"name":"Oak","tag":""}';
+const history = requestOf('GET', '/plants/5/history?limit=2');
+const at = '"at":"2026-11-21T22:00:00.000Z"';
+const changes = `[{"event":"deleted",${at},"user":"alice","before":{"name":"Oak","tag":"","owner":"alice"}},{"event":"updated",${at},"user":"alice","before":{"name":"Oak","tag":"old","owner":"alice"}}]`;
+const failed = problem('412 Precondition Failed', 'precondition-failed');
+const notModified = answer('304 Not Modified', [tag('Ficus')]).replace(/Content-Length.*\r\n/, '');
 const faulty = requestOf('POST', '/plants?x=1', '{"name":"","id":0}');
 const plants = '[{"name":"Ficus","tag":"e\u0301"},{"name":"Palm","tag":""}]';
 const link = 'Link: </plants?limit=1&after=1&fields=id>; rel="next"';
@@ -115,7 +133,7 @@ const faults = [
   { pointer: '/name', detail: 'It is so.' },
   { pointer: '/id', detail: 'It is so.' },
 ];
-const created = ['Location: /plants/4', json];
+const created = ['Location: /plants/6', tag('New'), json];
 const received = requestOf('GET', '/plants', '', 'C');
 const removeReceived = requestOf('DELETE', '/plants/1', '', 'C');
 const share = requestOf('PUT', '/shares/bob', '{"access":"write"}', 'S');
@@ -137,10 +155,27 @@ const right: [request: Request, answer: string][] = [
   [list, answer('200 OK', [json], plants)],
   [{ ...list, method: 'HEAD' }, answer('200 OK', [json], plants).split('[')[0] ?? ''],
   [page, answer('200 OK', [json, link], '[{"id":1}]')],
-  [one, answer('200 OK', [json], '{"name":"Ficus","tag":"e\\u0301"}')],
+  [one, answer('200 OK', [tag('Ficus'), json], '{"name":"Ficus","tag":"e\\u0301"}')],
   [theirs, problem('404 Not Found', 'plant-not-found')],
   [create, answer('201 Created', created, '{"name":"New","tag":""}')],
   [remove, answer('204 No Content', [])],
+  [withHeader(one, 'If-None-Match', '"x", W/"Ficus"'), notModified],
+  [
+    withHeader(one, 'If-None-Match', '"x"'),
+    answer('200 OK', [tag('Ficus'), json], '{"name":"Ficus","tag":"e\u0301"}'),
+  ],
+  [withHeader(one, 'If-Match', 'W/"Ficus"'), failed],
+  [withHeader(one, 'If-Match', '"Ficus'), problem('400 Bad Request', 'invalid-request')],
+  [withHeader(theirs, 'If-Match', '"x"'), problem('404 Not Found', 'plant-not-found')],
+  [update, answer('200 OK', [tag('other'), json], updated)],
+  [withHeader(update, 'If-Match', '"Ficus"'), answer('200 OK', [tag('other'), json], updated)],
+  [withHeader(update, 'If-Match', '"other"'), failed],
+  [withHeader(remove, 'If-Match', '*'), answer('204 No Content', [])],
+  [requestOf('PATCH', '/plants/2', '{"name":"x"}'), problem('404 Not Found', 'plant-not-found')],
+  [restore, answer('200 OK', [tag('Oak'), json], restored)],
+  [requestOf('POST', '/plants/1/restore'), problem('409 Conflict', 'id-taken')],
+  [requestOf('POST', '/plants/2/restore'), problem('404 Not Found', 'plant-not-found')],
+  [history, answer('200 OK', [json], changes)],
   [received, answer('200 OK', [json], plants)],
   [removeReceived, problem('404 Not Found', 'plant-not-found')],
   [share, answer('201 Created', [json], shared)],
@@ -206,11 +241,64 @@ const wrong: Record<string, [request: Request, answer: string]> = {
     answer('201 Created', createdToken, newToken),
   ],
   'the revocation of a token of another user': [revokeOther, answer('204 No Content', [])],
+  'a plant without an entity tag': [
+    one,
+    answer('200 OK', [json], '{"name":"Ficus","tag":"e\u0301"}'),
+  ],
+  'a weak entity tag': [
+    one,
+    answer('200 OK', ['ETag: W/"Ficus"', json], '{"name":"Ficus","tag":"e\u0301"}'),
+  ],
+  'a list with an entity tag': [list, answer('200 OK', [tag('x'), json], plants)],
+  '304 for another state': [withHeader(one, 'If-None-Match', '"x"'), notModified],
+  '200 for the state that the client has': [
+    withHeader(one, 'If-None-Match', '"Ficus"'),
+    answer('200 OK', [tag('Ficus'), json], '{"name":"Ficus","tag":"e\u0301"}'),
+  ],
+  'an update despite its condition': [
+    withHeader(update, 'If-Match', 'W/"Ficus"'),
+    answer('200 OK', [tag('other'), json], updated),
+  ],
+  '412 although the condition holds': [withHeader(update, 'If-Match', '"x", "Ficus"'), failed],
+  'a delete despite its condition': [
+    withHeader(remove, 'If-Match', '"x"'),
+    answer('204 No Content', []),
+  ],
+  '412 for a plant out of reach': [withHeader(theirs, 'If-Match', '"x"'), failed],
+  'an update that changes nothing': [
+    update,
+    answer('200 OK', [tag('other'), json], '{"name":"Ficus","tag":"e\u0301"}'),
+  ],
+  'a restore of an earlier state': [
+    restore,
+    answer('200 OK', [tag('Oak'), json], '{"name":"Oak","tag":"old"}'),
+  ],
+  '409 for a plant of another user': [
+    requestOf('POST', '/plants/2/restore'),
+    problem('409 Conflict', 'id-taken'),
+  ],
+  'a history in another order': [
+    history,
+    answer('200 OK', [json], JSON.stringify(JSON.parse(changes).toReversed())),
+  ],
+  'a history of another user': [
+    requestOf('GET', '/plants/2/history'),
+    answer('200 OK', [json], `[{"event":"created",${at},"user":"bob"}]`),
+  ],
   'a plant that is missing': [list, answer('200 OK', [json], '[{"name":"Palm","tag":""}]')],
   'plants in another order': [page, answer('200 OK', [json, link], '[{"id":3}]')],
-  'text that was normalised': [one, answer('200 OK', [json], '{"name":"Ficus","tag":"é"}')],
-  'fields in another order': [one, answer('200 OK', [json], '{"tag":"e\u0301","name":"Ficus"}')],
-  'a field too many': [one, answer('200 OK', [json], '{"id":1,"name":"Ficus","tag":"e\u0301"}')],
+  'text that was normalised': [
+    one,
+    answer('200 OK', [tag('Ficus'), json], '{"name":"Ficus","tag":"é"}'),
+  ],
+  'fields in another order': [
+    one,
+    answer('200 OK', [tag('Ficus'), json], '{"tag":"e\u0301","name":"Ficus"}'),
+  ],
+  'a field too many': [
+    one,
+    answer('200 OK', [tag('Ficus'), json], '{"id":1,"name":"Ficus","tag":"e\u0301"}'),
+  ],
   'no Link': [page, answer('200 OK', [json], '[{"id":1}]')],
   'a Link that drops a parameter': [
     page,

@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
-import type { Storage } from '../../src/storage.ts';
+import type { Storage, WriteSettings } from '../../src/storage.ts';
+import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
@@ -12,8 +13,8 @@ async function open(t: TestContext): Promise<Storage> {
   return openAgain(t);
 }
 
-async function openAgain(t: TestContext): Promise<Storage> {
-  const storage = await database?.open();
+async function openAgain(t: TestContext, settings?: WriteSettings): Promise<Storage> {
+  const storage = await database?.open(settings);
   if (storage === undefined) throw new Error('nothing was opened before');
   t.after(() => storage[Symbol.asyncDispose]());
   return storage;
@@ -23,3 +24,4 @@ const engine = { name: 'PostgreSQL', open, openAgain };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);
+changeContract(engine);

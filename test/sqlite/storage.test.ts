@@ -16,6 +16,8 @@ import type { Problem } from '../../src/problem.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage, PlantQuery } from '../../src/plants/plant-storage.ts';
 import { credentialOf } from '../../src/access/token.ts';
+import type { WriteSettings } from '../../src/storage.ts';
+import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
@@ -31,8 +33,8 @@ async function open(t: TestContext): Promise<SqliteStorage> {
   return openAgain(t);
 }
 
-async function openAgain(t: TestContext): Promise<SqliteStorage> {
-  const storage = new SqliteStorage(path, { create: true });
+async function openAgain(t: TestContext, settings?: WriteSettings): Promise<SqliteStorage> {
+  const storage = new SqliteStorage(path, { create: true, ...settings });
   t.after(() => storage[Symbol.asyncDispose]());
   return storage;
 }
@@ -41,6 +43,7 @@ const engine = { name: 'SQLite', open, openAgain };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);
+changeContract(engine);
 
 class RecordingDatabase extends DatabaseSync {
   readonly statements: string[] = [];

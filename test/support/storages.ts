@@ -9,9 +9,8 @@ import type { Plant } from '../../src/plants/plant.ts';
 import { codeOf } from '../../src/postgres/errors.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { isProblem } from '../../src/problem.ts';
-import type { Quotas } from '../../src/plants/quota.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import type { Storage } from '../../src/storage.ts';
+import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { joinCluster, onWorkers } from './citus.ts';
 import { query } from './postgres.ts';
 import { postgresTemplate, postgresUrl } from './postgres-for-all.ts';
@@ -29,7 +28,7 @@ export interface TestDatabase {
   /** The value for --database. */
   url: string;
   /** Opens it as another process would. The caller disposes it. */
-  open(options?: { quotas?: Quotas | undefined }): Promise<Storage>;
+  open(settings?: WriteSettings): Promise<Storage>;
   /** Inserts plants of the only user directly. */
   fill(plants: readonly Plant[]): Promise<void>;
   /** Runs a statement as another program would. */
@@ -95,7 +94,7 @@ function sqliteDatabase(t: Scope): TestDatabase {
   const path = join(tempFolder(t), 'plants.db');
   return {
     url: `sqlite:${path}`,
-    open: async ({ quotas } = {}) => new SqliteStorage(path, { create: true, quotas }),
+    open: async (settings) => new SqliteStorage(path, { create: true, ...settings }),
     async fill(plants) {
       using database = new DatabaseSync(path);
       database.exec('BEGIN');
@@ -129,7 +128,7 @@ async function postgresDatabase(t: Scope, canHaveSchema: boolean): Promise<TestD
   }
   return {
     url: url.href,
-    open: ({ quotas } = {}) => openPostgres(url.href, { create: true, quotas }),
+    open: (settings) => openPostgres(url.href, { create: true, ...settings }),
     async fill(plants) {
       const rows = JSON.stringify(plants).replaceAll("'", "''");
       await query(

@@ -2,6 +2,7 @@
  * Conditional requests (RFC 9110, section 13), with the strong entity tags of plants. A weak tag never satisfies
  * `If-Match`.
  */
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { assertCondition, entityTag, type Condition } from '../../plants/condition.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
@@ -26,6 +27,16 @@ export function isCurrent(request: FastifyRequest, plant: OwnedPlant): boolean {
   const tags = tagsIn('If-None-Match', headers['if-none-match']);
   if (tags === undefined) return false;
   return tags === 'any' || tags.some(({ opaque }) => opaque === entityTag(plant));
+}
+
+/** To a HEAD without a payload, Fastify would add `Content-Length: 0` (RFC 9110, section 8.6). */
+export function sendNotModified(
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  plant: OwnedPlant,
+): FastifyReply {
+  const payload = method === 'HEAD' ? Readable.from([]) : undefined;
+  return setEntityTag(reply.code(304), plant).send(payload);
 }
 
 export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): FastifyReply {

@@ -22,7 +22,7 @@ import {
   updatePlant,
 } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
-import { ifMatch, isCurrent, setEntityTag } from '../request/conditions.ts';
+import { ifMatch, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -97,7 +97,7 @@ export function plantRoutes(
     if (plant === undefined) throw plantNotFound();
     // What the caller can do is no part of the entity tag.
     const isFixed = request.query.fields?.includes('access') !== true;
-    if (isCurrent(request, plant) && isFixed) return setEntityTag(reply.code(304), plant).send();
+    if (isCurrent(request, plant) && isFixed) return sendNotModified(request, reply, plant);
     return send(request, reply, plant);
   });
 

@@ -17,6 +17,7 @@ const statusOfKind: Record<string, number> = {
   'method-not-allowed': 405,
   'request-timeout': 408,
   'id-taken': 409,
+  'precondition-failed': 412,
   'body-too-large': 413,
   'unsupported-media-type': 415,
   'expectation-failed': 417,

@@ -26,7 +26,9 @@ interface Candidate {
 
 const allowed: Record<Route, string> = {
   list: 'GET, HEAD, OPTIONS, POST',
-  one: 'DELETE, GET, HEAD, OPTIONS',
+  one: 'DELETE, GET, HEAD, OPTIONS, PATCH',
+  restore: 'OPTIONS, POST',
+  history: 'GET, HEAD, OPTIONS',
   shares: 'GET, HEAD, OPTIONS',
   share: 'DELETE, OPTIONS, PUT',
   health: 'GET, HEAD, OPTIONS',
@@ -36,7 +38,7 @@ const allowed: Record<Route, string> = {
   token: 'DELETE, GET, HEAD, OPTIONS',
   tokens: 'GET, HEAD, OPTIONS, POST',
   ownToken: 'DELETE, OPTIONS',
-  whole: 'DELETE, GET, HEAD, OPTIONS, POST, PUT',
+  whole: 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT',
   none: '',
 };
 /** Methods that Node's parser has a name for. Any other is a broken request or a wrong method. */

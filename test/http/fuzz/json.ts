@@ -22,6 +22,7 @@ type Value =
   | { kind: 'string'; text: string }
   | { kind: 'number'; token: string }
   | { kind: 'strings'; texts: string[] }
+  | { kind: 'null' }
   | { kind: 'other' };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -35,6 +36,26 @@ export function judgeBody(bytes: Uint8Array): Judgement<{ plant: NewPlant }> {
       name: name?.kind === 'string' ? name.text : '',
       tag: tag?.kind === 'string' ? tag.text : '',
       id: id?.kind === 'number' ? Number(exactInteger(id.token)) : undefined,
+    },
+  };
+}
+
+export interface PlantPatch {
+  name?: string;
+  tag?: string;
+}
+
+/** RFC 7396: null removes a member, which is an empty tag. A name cannot be removed. */
+export function judgePatch(bytes: Uint8Array): Judgement<{ patch: PlantPatch }> {
+  const isMember = (name: string, value: Value) =>
+    name !== 'id' && (isAllowed(name, value) || (name === 'tag' && value.kind === 'null'));
+  const values = judgeMembers(bytes, isMember);
+  if ('places' in values) return values;
+  const [name, tag] = [values.get('name'), values.get('tag')];
+  return {
+    patch: {
+      ...(name?.kind === 'string' && { name: name.text }),
+      ...(tag !== undefined && { tag: tag.kind === 'string' ? tag.text : '' }),
     },
   };
 }
@@ -231,7 +252,7 @@ class Reader {
     for (const word of ['true', 'false', 'null']) {
       if (this.#text.startsWith(word, this.#at)) {
         this.#at += word.length;
-        return { kind: 'other' };
+        return { kind: word === 'null' ? 'null' : 'other' };
       }
     }
     number.lastIndex = this.#at;

@@ -3,12 +3,13 @@
  * stores answers.
  */
 import { fold } from '../../../src/plants/folding.ts';
-import { isName, judgeBody, judgeShare, type Access } from './json.ts';
+import { judgeTags, matches } from './entity-tags.ts';
+import { isName, judgeBody, judgePatch, judgeShare, type Access, type PlantPatch } from './json.ts';
 import { invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
 import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
 import { judgeCreate, judgeList, judgeRevoke } from './tokens.ts';
-import { plantText, type Grant, type Person, type World } from './world.ts';
+import { plantText, stateOf, type Grant, type Person, type Plant, type World } from './world.ts';
 
 export const maxBodyBytes = 16_384;
 
@@ -41,7 +42,10 @@ function isForeign(request: Request): boolean | undefined {
     .toLowerCase()
     .split(';')
     .map((part) => part.trim());
-  if (sent(request, 'content-encoding').length > 0 || type !== 'application/json') return true;
+  const isJson =
+    type === 'application/json' ||
+    (request.method === 'PATCH' && type === 'application/merge-patch+json');
+  if (sent(request, 'content-encoding').length > 0 || !isJson) return true;
   const odd = parameters.filter((part) => !/^[\w-]+=(?:[\w.-]+|"[^"\\]*")$/.test(part));
   const charsets = parameters.flatMap((part) => /^charset="?([^"]*)"?$/.exec(part)?.[1] ?? []);
   if (charsets.some((charset) => !/^utf-?8$/.test(charset))) return true;
@@ -58,10 +62,13 @@ export function judgeOperation(
   const { person } = grant;
   const { method, body } = request;
   const { route } = target;
-  const query = judgeQuery(target.query, knownParameters(method, route), cursors[route]);
+  const maxLimit = route === 'history' ? 100n : undefined;
+  const known = knownParameters(method, route);
+  const query = judgeQuery(target.query, known, cursors[route], maxLimit);
   const places = query.places.map((name) => (name === '*' ? '*' : `parameter ${name}`));
-  const id = route === 'one' ? judgeId(target.id, 1n) : undefined;
-  if (route === 'one' && id === undefined) places.push('parameter id');
+  const hasId = route === 'one' || route === 'restore' || route === 'history';
+  const id = hasId ? judgeId(target.id, 1n) : undefined;
+  if (hasId && id === undefined) places.push('parameter id');
   if (route === 'share' && !isName(target.id)) places.push('parameter user');
   if (query.isOdd) {
     add(stage.input, optional, {
@@ -70,7 +77,8 @@ export function judgeOperation(
     });
   }
 
-  if (method !== 'POST' && method !== 'PUT') {
+  const takesBody = ['POST', 'PUT', 'PATCH'].includes(method) && route !== 'restore';
+  if (!takesBody) {
     if (mayHaveBody(request)) judgeUnwantedBody(request, add, stage.body);
     if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
     if (method === 'DELETE' && (route === 'token' || route === 'ownToken'))
@@ -79,9 +87,10 @@ export function judgeOperation(
     if (route === 'tokens') return judgeList(grant, query, world, add);
     if (route === 'shares') return shares(query, person, world, add);
     if (route === 'share') return unshare(target.id, person, world, add);
-    return id === undefined
-      ? list(query, person, world, add)
-      : one(method, id, query, person, world, add);
+    if (id === undefined) return list(query, person, world, add);
+    if (route === 'restore') return restore(id, query, person, world, add);
+    if (route === 'history') return history(id, query, person, world, add);
+    return one(request, id, query, person, world, add);
   }
   judgeSize(request, add, stage.body);
   const foreign = isForeign(request);
@@ -91,14 +100,23 @@ export function judgeOperation(
   }
   const bytes = Buffer.from(body, 'latin1');
   if (route === 'tokens') return judgeCreate(bytes, places, grant, world, add);
-  const judgement = method === 'POST' ? judgeBody(bytes) : judgeShare(bytes);
+  const judgement = judges[method]?.(bytes) ?? { places: [] };
   if ('places' in judgement) places.push(...judgement.places.map((place) => `pointer ${place}`));
   else if (places.length === 0 && 'access' in judgement && target.id === person.user)
     places.push('parameter user'); // oneself
   if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
   if ('plant' in judgement) create(judgement.plant, query, person, world, add);
   if ('access' in judgement) share(target.id, judgement.access, person, world, add);
+  if ('patch' in judgement && id !== undefined)
+    update(request, id, judgement.patch, query, person, world, add);
 }
+
+/** What a body says, by method. */
+const judges: Partial<Record<string, typeof judgeBody | typeof judgePatch | typeof judgeShare>> = {
+  POST: judgeBody,
+  PATCH: judgePatch,
+  PUT: judgeShare,
+};
 
 /** What `after` is, where it is no number. */
 const cursors: Partial<Record<Route, (text: string) => boolean>> = {
@@ -110,6 +128,7 @@ function knownParameters(method: string, route: Route): string[] {
   if (method === 'DELETE' || route === 'token') return [];
   if (route === 'tokens' || route === 'shares')
     return method === 'GET' || method === 'HEAD' ? ['limit', 'after'] : [];
+  if (route === 'history') return ['limit'];
   if (route === 'one' || method === 'POST') return ['fields'];
   return route === 'list' ? ['limit', 'after', 'tag', 'q', 'fields'] : [];
 }
@@ -158,6 +177,7 @@ function create(
     status: 201,
     text: plantText({ ...plant, id }, fields),
     location: `/plants/${id}`,
+    state: stateOf(person, { ...plant, owner: person.user }),
     effect: () => world.create(person, id, plant),
   });
 }
@@ -191,18 +211,109 @@ function contains(text: string, q: string): boolean {
   return fold(text).includes(fold(q));
 }
 
+const notFound = { status: 404, kind: 'plant-not-found' };
+const changed = { status: 412, kind: 'precondition-failed' };
+
 function one(
-  method: string,
+  request: Request,
   id: number,
   { fields }: Query,
   person: Person,
   world: World,
   add: Add,
 ): void {
-  const access = method === 'DELETE' ? 'write' : 'read';
-  const plant = world.reachable(person, access).find((it) => it.id === id);
-  if (plant === undefined) add(stage.store, stage.store, { status: 404, kind: 'plant-not-found' });
-  else if (method !== 'DELETE')
-    add(stage.store, stage.store, { status: 200, text: plantText(plant, fields) });
-  else add(stage.store, stage.store, { status: 204, effect: () => world.delete(person, id) });
+  const isDelete = request.method === 'DELETE';
+  const plant = world.reachable(person, isDelete ? 'write' : 'read').find((it) => it.id === id);
+  const known = judgeTags(sent(request, 'if-none-match'));
+  if (judgeCondition(request, plant, person, world, add)) return;
+  if (plant === undefined) return add(stage.store, stage.store, notFound);
+  if (isDelete) {
+    const effect = () => world.delete(person, id);
+    return add(stage.store, stage.store, { status: 204, effect });
+  }
+  const state = stateOf(person, plant);
+  if (known === 'malformed') return add(stage.store, stage.store, invalid);
+  if (matches(known, world.tagOf(state), 'weakly'))
+    return add(stage.store, stage.store, { status: 304, state });
+  add(stage.store, stage.store, { status: 200, text: plantText(plant, fields), state });
+}
+
+/** Adds the refusal of `If-Match`, and returns whether there is one. A missing plant is reported before a condition. */
+function judgeCondition(
+  request: Request,
+  plant: Plant | undefined,
+  person: Person,
+  world: World,
+  add: Add,
+): boolean {
+  const wanted = judgeTags(sent(request, 'if-match'));
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (wanted === 'malformed' && !(isRead && plant === undefined)) {
+    add(stage.store, stage.store, invalid);
+    return true;
+  }
+  if (plant === undefined || wanted === undefined) return false;
+  if (matches(wanted, world.tagOf(stateOf(person, plant)), 'strongly')) return false;
+  add(stage.store, stage.store, changed);
+  return true;
+}
+
+function update(
+  request: Request,
+  id: number,
+  patch: PlantPatch,
+  { fields }: Query,
+  person: Person,
+  world: World,
+  add: Add,
+): void {
+  const plant = world.reachable(person, 'write').find((it) => it.id === id);
+  if (judgeCondition(request, plant, person, world, add)) return;
+  if (plant === undefined) return add(stage.store, stage.store, notFound);
+  const updated = { ...plant, ...patch };
+  add(stage.store, stage.store, {
+    status: 200,
+    text: plantText(updated, fields),
+    state: stateOf(person, updated),
+    effect: () => world.update(person, plant, patch),
+  });
+}
+
+function restore(id: number, { fields }: Query, person: Person, world: World, add: Add): void {
+  const [held, deleted] = [world.find(person, id), world.findDeleted(person, id)];
+  const isInReach = [held, deleted].some(
+    (plant) => plant !== undefined && world.reaches(person, 'write', plant.owner),
+  );
+  if (!isInReach) return add(stage.store, stage.store, notFound);
+  if (held !== undefined || deleted === undefined)
+    return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
+  add(stage.store, stage.store, {
+    status: 200,
+    text: plantText(deleted, fields),
+    state: stateOf(person, deleted),
+    effect: () => world.restore(person, deleted),
+  });
+}
+
+function history(id: number, { limit }: Query, person: Person, world: World, add: Add): void {
+  const plant = world.find(person, id) ?? world.findDeleted(person, id);
+  if (plant === undefined || !world.reaches(person, 'read', plant.owner))
+    return add(stage.store, stage.store, notFound);
+  const changes = world
+    .changesOf(person, id)
+    .toReversed()
+    .slice(0, limit ?? 100);
+  add(stage.store, stage.store, {
+    status: 200,
+    text: JSON.stringify(changes),
+    view: ({ json }) => withoutTimes(json),
+  });
+}
+
+/** Throws if a time is none. */
+function withoutTimes(json: unknown): unknown {
+  return (json as { at: string }[]).map(({ at, ...change }) => {
+    if (new Date(at).toISOString() !== at) throw new Error(`${at} is no time`);
+    return change;
+  });
 }

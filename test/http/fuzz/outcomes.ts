@@ -13,6 +13,8 @@ export interface Outcome {
   /** JSON of a success. */
   text?: string;
   location?: string;
+  /** The state of a plant that the entity tag identifies (world.ts). */
+  state?: string;
   /** The part of the JSON that `text` is about, if the rest differs between services. Throws for another form. */
   view?: (answer: { json: unknown; location: string | undefined }) => unknown;
   /** Parameters of the next page; null if there must be no Link. */

@@ -80,6 +80,29 @@ const members: fc.Arbitrary<Member[]> = fc
 /** Most of them sound. */
 export const plant = members.map(objectOf);
 
+/** Most of them sound. */
+export const patch: fc.Arbitrary<Bytes> = fc
+  .tuple(
+    fc.option(rarely(quoted, oddValue, 12), { freq: 3 }),
+    fc.option(
+      rarely(
+        tag.map((one) => `"${one}"`),
+        oneOf('null null null 1 [] true'),
+        2,
+      ),
+    ),
+    fc.option(fc.tuple(rarely(oneOf('"id" "owner" "name"'), oddKey, 1), rarely(id, oddValue)), {
+      freq: 1,
+    }),
+  )
+  .map(([name, its, other]) =>
+    objectOf([
+      ...(name === null ? [] : [['"name"', name] as const]),
+      ...(its === null ? [] : [['"tag"', its] as const]),
+      ...(other === null ? [] : [other]),
+    ]),
+  );
+
 const access = oneOf('"read" "write"');
 export const share: fc.Arbitrary<Bytes> = rarely(
   access.map((one) => `{"access":${one}}`),

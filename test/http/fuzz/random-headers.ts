@@ -3,7 +3,7 @@
  */
 import * as fc from 'fast-check';
 import { people } from './people.ts';
-import { oneLine, rarely } from './pick.ts';
+import { oneLine, oneOf, rarely } from './pick.ts';
 import type { Bytes } from './request.ts';
 
 const { constantFrom } = fc;
@@ -65,6 +65,12 @@ export const authorization: fc.Arbitrary<Header[]> = fc.oneof(
 );
 
 export const json: Header[] = headerOf('Content-Type: application/json');
+export const patchType = constantFrom(
+  json,
+  json,
+  headerOf('Content-Type: application/merge-patch+json'),
+  headerOf('Content-Type: application/merge-patch+json; charset=UTF-8'),
+);
 export const oddType: fc.Arbitrary<Header[]> = fc.oneof(
   oneLine(`Application/JSON; Charset=UTF-8
     application/json;charset="utf-8"
@@ -97,6 +103,41 @@ export const oddType: fc.Arbitrary<Header[]> = fc.oneof(
     [...json, ['content-type', ' text/plain']],
   ),
 );
+
+/** In a header, the entity tag that the plant of the target has. */
+export const presentTag = '{tag}';
+
+const tags = rarely(
+  oneLine(`{tag}
+    {tag}
+    *
+    W/{tag}
+    "x", {tag}
+    "x",{tag} , W/"y"
+    "x"
+    ""
+    ,"a,b",,{tag},`),
+  fc.oneof(
+    oneLine(`x
+      {tag} {tag}
+      w/{tag}
+      W/ {tag}
+      *, {tag}
+      "x
+      "a b"
+      '{tag}'
+      W/"x", W/*
+      ,`),
+    constantFrom('', '"\xe9"', '"a\tb"', '"a"b"'),
+  ),
+  4,
+);
+export const condition: fc.Arbitrary<Header[]> = fc
+  .tuple(oneOf('If-Match If-Match if-none-match If-None-Match'), tags, fc.option(tags, { freq: 1 }))
+  .map(([name, first, second]) => [
+    [name, ` ${first}`],
+    ...(second === null ? [] : ([[name, ` ${second}`]] as const)),
+  ]);
 
 export const extra: fc.Arbitrary<Header[]> = fc.oneof(
   oneLine(`X-Request-Id: 11111111-1111-1111-1111-111111111111

@@ -91,6 +91,13 @@ export const plantPath = rarely(
   ),
 ).map((one) => `/plants/${one}`);
 
+export const restorePath = plantPath.map((one) => `${one}/restore`);
+export const historyPath = plantPath.map((one) => `${one}/history`);
+export const historyQuery = rarely(
+  oneOf('limit=1 limit=2 limit=100').map((one) => `?${one}`),
+  oneOf('limit=0 limit=101 limit=1000 fields=id after=1').map((one) => `?${one}`),
+);
+
 /** Users who exist and who do not, and names that nobody can have. */
 export const sharePath = rarely(
   oneOf('alice alice bob bob maria nobody %61lice'),
@@ -112,7 +119,7 @@ export const tokenPath = rarely(
 ).map((one) => `/tokens/${one}`);
 
 export const oddPath = fc.oneof(
-  oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /PLANTS /plant /plantss /%70lants
+  oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /plants/1/restore/ /plants/1/restore/1 /plants//restore /plants/1/HISTORY /plants/restore /shares/1/history /plants/1/%68istory /PLANTS /plant /plantss /%70lants
     /shares/ /shares// /shares/alice/ /shares/alice/bob /SHARES /share /%73hares /shares%2Falice
     /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/ /tokens/ /TOKENS
     /%74oken / /?a /web/styles/theme.css /web/ /web/styles/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
@@ -127,6 +134,7 @@ export const oddPath = fc.oneof(
 export const path = fc.oneof(
   { weight: 6, arbitrary: constantFrom('/plants') },
   { weight: 5, arbitrary: plantPath },
+  { weight: 1, arbitrary: historyPath },
   { weight: 2, arbitrary: constantFrom('/shares') },
   { weight: 2, arbitrary: constantFrom('/tokens', '/token') },
   { weight: 1, arbitrary: oddPath },

@@ -4,14 +4,26 @@
  */
 import * as fc from 'fast-check';
 import { oneOf, rarely } from './pick.ts';
-import { newToken, oddBody, plant, share } from './random-bodies.ts';
-import { authorization, extra, json, oddHost, oddType, type Header } from './random-headers.ts';
+import { newToken, oddBody, patch, plant, share } from './random-bodies.ts';
+import {
+  authorization,
+  condition,
+  extra,
+  json,
+  oddHost,
+  oddType,
+  patchType,
+  type Header,
+} from './random-headers.ts';
 import {
   fieldsQuery,
+  historyPath,
+  historyQuery,
   oddPath,
   path,
   plantPath,
   query,
+  restorePath,
   sharePath,
   tokenPath,
 } from './random-targets.ts';
@@ -58,11 +70,15 @@ interface Parts {
   query: string;
   body: Bytes | undefined;
   type: readonly Header[];
+  more?: readonly Header[];
 }
 const bodyless = {
   body: fc.constant(undefined),
   type: rarely(fc.constant<Header[]>([]), fc.constant(json)),
 };
+/** Sometimes with a condition. */
+const more = rarely(fc.constant<Header[]>([]), condition, 1);
+
 const sound: fc.Arbitrary<Parts> = fc.oneof(
   {
     weight: 8,
@@ -76,7 +92,46 @@ const sound: fc.Arbitrary<Parts> = fc.oneof(
   },
   {
     weight: 7,
-    arbitrary: fc.record({ method: oneOf('GET GET HEAD'), path, query, ...bodyless }),
+    arbitrary: fc.record({ method: oneOf('GET GET HEAD'), path, query, more, ...bodyless }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      method: oneOf('GET GET HEAD'),
+      path: plantPath,
+      query: fc.constant(''),
+      more: condition,
+      ...bodyless,
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      method: fc.constant('PATCH'),
+      path: plantPath,
+      query: rarely(fc.constant(''), fieldsQuery, 3),
+      body: rarely<Bytes | undefined>(patch, oddBody, 6),
+      type: patchType,
+      more,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      method: fc.constant('POST'),
+      path: restorePath,
+      query: rarely(fc.constant(''), rarely(fieldsQuery, query), 3),
+      ...bodyless,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      method: oneOf('GET GET HEAD'),
+      path: historyPath,
+      query: rarely(fc.constant(''), historyQuery, 3),
+      ...bodyless,
+    }),
   },
   {
     weight: 4,
@@ -103,6 +158,7 @@ const sound: fc.Arbitrary<Parts> = fc.oneof(
       method: fc.constant('DELETE'),
       path: plantPath,
       query: rarely(fc.constant(''), query, 10),
+      more,
       ...bodyless,
     }),
   },
@@ -126,7 +182,6 @@ const ofTokens: fc.Arbitrary<Parts> = fc.oneof(
 );
 
 type Twist = Partial<Parts> & {
-  more?: readonly Header[];
   host?: readonly Header[];
   version?: '1.0';
 };
@@ -136,11 +191,12 @@ const twist: fc.Arbitrary<Twist> = fc.oneof(
   fc.record({ query }),
   fc.record({ type: oddType }),
   fc.record({
-    body: fc.oneof(oddBody, plant, share, newToken),
+    body: fc.oneof(oddBody, plant, patch, share, newToken),
     type: rarely(fc.constant(json), oddType, 1),
   }),
   fc.record({ more: extra }),
   fc.record({ more: extra }),
+  fc.record({ more: condition }),
   fc.record({ host: oddHost }),
   fc.record({ version: fc.constant('1.0' as const) }),
 );
@@ -160,16 +216,16 @@ export const request: fc.Arbitrary<Request> = fc
       query: search,
       body = '',
       type,
-      more = [],
+      more: others = [],
       host = [],
       version = '1.1',
     } = twisted;
-    const takes = body !== '' || method === 'POST' || method === 'PUT';
+    const takes = body !== '' || ['POST', 'PUT', 'PATCH'].includes(method);
     const length: Header[] =
       framed === undefined
         ? [['Content-Length', String(body.length)]]
         : [['Transfer-Encoding', 'chunked']];
-    const headers = [...host, ...auth, ...type, ...more, ...(takes ? length : [])];
+    const headers = [...host, ...auth, ...type, ...others, ...(takes ? length : [])];
     return {
       method,
       target: where + search,

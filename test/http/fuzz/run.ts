@@ -19,11 +19,13 @@ import {
   withTokens,
   type Tokens,
 } from './people.ts';
+import { presentTag } from './random-headers.ts';
 import { bytesOf, headOf, type Bytes, type Request } from './request.ts';
 import type { Group, Manner } from './requests.ts';
 import { outcomeOf } from './verdict.ts';
 import { valuesOf, Wire, type Answer } from './wire.ts';
-import { World } from './world.ts';
+import { judgeTarget } from './target.ts';
+import { stateOf, World, type Person } from './world.ts';
 
 /** A service, and the rows of its database, to add tokens to. */
 export interface Target {
@@ -140,7 +142,27 @@ class Session {
     const headers = request.headers.map(
       ([name, value]) => [name, withTokens(value, this.#tokens)] as const,
     );
-    return { ...request, headers, target: withIds(request.target, this.#tokens) };
+    const concrete = { ...request, headers, target: withIds(request.target, this.#tokens) };
+    const tag = this.#tagOf(concrete);
+    const withTag = headers.map(
+      ([name, value]) => [name, value.replaceAll(presentTag, tag)] as const,
+    );
+    return { ...concrete, headers: withTag };
+  }
+
+  /** The present entity tag of the plant in the target. */
+  #tagOf(request: Request): string {
+    const person = this.#personOf(request);
+    const plant = person && this.#world.find(person, Number(judgeTarget(request.target).id));
+    const tag = plant && person && this.#world.tagOf(stateOf(person, plant));
+    return tag ?? '"none"';
+  }
+
+  #personOf(request: Request): Person | undefined {
+    const asked = [...this.#world.grants].find(([token]) =>
+      request.headers.some(([, value]) => value.includes(token)),
+    );
+    return asked?.[1].person;
   }
 
   async #ask(request: Request): Promise<void> {
@@ -207,7 +229,11 @@ class Session {
   #judge(request: Request, answers: readonly Answer[], mayEnd: boolean): void {
     const { outcomes } = predict(request, this.#world);
     const met = new Set(
-      answers.map((answer) => this.#outcomeOf(request, answer, outcomes, mayEnd)),
+      answers.map((answer) => {
+        const outcome = this.#outcomeOf(request, answer, outcomes, mayEnd);
+        this.#learn(request, answer, outcome);
+        return outcome;
+      }),
     );
     assert.ok(
       met.size <= 1 || ![...met].some(({ effect }) => effect),
@@ -222,6 +248,14 @@ class Session {
       this.#head = undefined; // it depends on time or chance
     }
     for (const { effect } of met) effect?.();
+  }
+
+  /** Each state of a plant has one entity tag, and no two of them have the same. */
+  #learn(request: Request, answer: Answer, { state }: Outcome): void {
+    const person = this.#personOf(request);
+    if (state === undefined || person === undefined) return;
+    const [tag = ''] = valuesOf(answer, 'etag');
+    assert.ok(this.#world.learn(person, state, tag), `${state} has the entity tag ${tag}`);
   }
 
   #outcomeOf(
@@ -292,10 +326,7 @@ class Session {
 
   #secretsFrom(request: Request): string[] {
     const { grants } = this.#world;
-    const asked = [...grants].find(([token]) =>
-      request.headers.some(([, value]) => value.includes(token)),
-    );
-    const person = asked?.[1].person;
+    const person = this.#personOf(request);
     const hidden = people.filter(({ name }) => {
       const owner = grants.get(this.#tokens[name] ?? '')?.person;
       if (person === undefined || owner?.store !== person.store) return true;

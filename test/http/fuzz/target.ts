@@ -8,6 +8,8 @@ import type { Bytes } from './request.ts';
 export type Route =
   | 'list'
   | 'one'
+  | 'restore'
+  | 'history'
   | 'shares'
   | 'share'
   | 'health'
@@ -68,8 +70,11 @@ export function judgeTarget(target: Bytes): Target {
     ['shares', ['shares', 'share']],
     ['tokens', ['tokens', 'ownToken']],
   ]).get(folder);
-  if (routes === undefined || names.length > 1 || names[0] === '')
-    return { ...found, route: 'none' };
+  const [name, action] = names;
+  if (folder === 'plants' && name !== '' && names.length === 2) {
+    if (action === 'restore' || action === 'history') return { ...found, route: action };
+  }
+  if (routes === undefined || names.length > 1 || name === '') return { ...found, route: 'none' };
   return { ...found, route: routes[names.length === 0 ? 0 : 1] };
 }
 
@@ -121,6 +126,7 @@ export function judgeQuery(
   query: Bytes,
   known: readonly string[],
   isCursor?: (text: string) => boolean,
+  maxLimit = 1_000n,
 ): Query {
   const faulty = new Set<string>();
   const values = new Map<string, string[]>();
@@ -151,7 +157,7 @@ export function judgeQuery(
   };
   take(
     'limit',
-    (text) => integer(text, 1n, 1_000n),
+    (text) => integer(text, 1n, maxLimit),
     (value) => (judged.limit = value),
   );
   if (isCursor === undefined) {

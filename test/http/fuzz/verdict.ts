@@ -41,6 +41,10 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
     if (method !== 'HEAD') against.push(...differencesOfProblem(answer, outcome));
     return against;
   }
+  if (outcome.state !== undefined) same('a strong ETag', isTag(header('etag')), true);
+  if (outcome.text !== undefined && outcome.state === undefined) {
+    same('etag', header('etag'), undefined);
+  }
   if (outcome.view !== undefined) {
     same('content-type', header('content-type'), 'application/json');
     if (method === 'HEAD') return against;
@@ -58,6 +62,11 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
     else if (length !== undefined) same('length', Number(length), Buffer.byteLength(outcome.text));
   }
   return against;
+}
+
+/** RFC 9110, section 8.8.3. */
+function isTag(value: string | undefined): boolean {
+  return value !== undefined && /^"[!#-~\x80-\xff]+"$/.test(value);
 }
 
 function differencesOfProblem(answer: Answer, { kind, places }: Outcome): string[] {

@@ -1,7 +1,7 @@
 /**
  * A plain model of the stores: what was acknowledged, and who may see it.
  */
-import type { Access, NewPlant } from './json.ts';
+import type { Access, NewPlant, PlantPatch } from './json.ts';
 import type { Field } from './target.ts';
 
 export interface Person {
@@ -30,6 +30,21 @@ export interface Plant {
   owner: string;
 }
 
+/** A change to a plant without its time. */
+export interface Change {
+  event: 'created' | 'updated' | 'deleted' | 'restored';
+  user: string;
+  before?: { name: string; tag: string; owner: string };
+}
+
+interface Store {
+  plants: Map<number, Plant>;
+  lastId: number;
+  /** By id, the plant that was deleted last, and the changes since the last creation. */
+  deleted: Map<number, Plant>;
+  changes: Map<number, Change[]>;
+}
+
 interface Share {
   store: string;
   owner: string;
@@ -49,7 +64,10 @@ export class World {
   /** The valid tokens and their users. */
   readonly grants: Map<string, Grant>;
   readonly #tokens: ModelToken[];
-  readonly #stores = new Map<string, { plants: Map<number, Plant>; lastId: number }>();
+  readonly #stores = new Map<string, Store>();
+  /** The entity tags of the states of plants that were shown, and the other way round. */
+  readonly #tags = new Map<string, string>();
+  readonly #states = new Map<string, string>();
   #shares: Share[] = [];
 
   constructor(grants: ReadonlyMap<string, Grant>, tokens: readonly ModelToken[]) {
@@ -70,14 +88,14 @@ export class World {
     for (const [text, { id }] of this.grants) if (id === token.id) this.grants.delete(text);
   }
 
-  /** Every plant that the person may read, or delete, in ascending order of id. */
+  /** Every plant that the person may read, or change, in ascending order of id. */
   reachable(person: Person, wanted: Access): Plant[] {
     return [...this.#store(person.store).plants.values()]
       .filter(({ owner }) => this.reaches(person, wanted, owner))
       .toSorted((one, other) => one.id - other.id);
   }
 
-  /** Whether the person may read, or delete, the plants of this owner in the same store. */
+  /** Whether the person may read, or change, the plants of this owner in the same store. */
   reaches({ store, user, role }: Person, wanted: Access, owner: string): boolean {
     const allows = (share: Share) =>
       share.store === store && share.owner === owner && share.user === user;
@@ -129,21 +147,84 @@ export class World {
     return this.#store(store).plants.has(id);
   }
 
+  find({ store }: Person, id: number): Plant | undefined {
+    return this.#store(store).plants.get(id);
+  }
+
+  findDeleted({ store }: Person, id: number): Plant | undefined {
+    return this.#store(store).deleted.get(id);
+  }
+
+  /** Oldest first. */
+  changesOf({ store }: Person, id: number): readonly Change[] {
+    return this.#store(store).changes.get(id) ?? [];
+  }
+
   create({ store, user }: Person, id: number, { name, tag }: NewPlant): void {
     const held = this.#store(store);
     held.plants.set(id, { id, name, tag, owner: user });
     held.lastId = Math.max(held.lastId, id);
+    held.changes.set(id, [{ event: 'created', user }]);
   }
 
-  delete({ store }: Person, id: number): void {
-    this.#store(store).plants.delete(id);
+  update(person: Person, plant: Plant, patch: PlantPatch): void {
+    const updated = { ...plant, ...patch };
+    if (updated.name === plant.name && updated.tag === plant.tag) return;
+    this.#store(person.store).plants.set(plant.id, updated);
+    this.#add(person, 'updated', plant.id, plant);
   }
 
-  #store(name: string) {
-    const known = this.#stores.get(name) ?? { plants: new Map<number, Plant>(), lastId: 0 };
+  delete(person: Person, id: number): void {
+    const { plants, deleted } = this.#store(person.store);
+    const plant = plants.get(id);
+    if (plant === undefined) return;
+    plants.delete(id);
+    deleted.set(id, plant);
+    this.#add(person, 'deleted', id, plant);
+  }
+
+  restore(person: Person, plant: Plant): void {
+    this.#store(person.store).plants.set(plant.id, plant);
+    this.#add(person, 'restored', plant.id);
+  }
+
+  /** The entity tag of this state, if it was shown. */
+  tagOf(state: string): string | undefined {
+    return this.#tags.get(state);
+  }
+
+  /** Keeps the entity tag of a state. Returns whether no other state has it, and the state no other. */
+  learn({ store }: Person, state: string, tag: string): boolean {
+    const key = `${store} ${tag}`;
+    const isSame = (this.#tags.get(state) ?? tag) === tag;
+    const isOwn = (this.#states.get(key) ?? state) === state;
+    this.#tags.set(state, tag);
+    this.#states.set(key, state);
+    return isSame && isOwn;
+  }
+
+  #add({ store, user }: Person, event: Change['event'], id: number, before?: Plant): void {
+    const { changes } = this.#store(store);
+    const { name = '', tag = '', owner = '' } = before ?? {};
+    const change = { event, user, ...(before !== undefined && { before: { name, tag, owner } }) };
+    changes.set(id, [...(changes.get(id) ?? []), change]);
+  }
+
+  #store(name: string): Store {
+    const known = this.#stores.get(name) ?? {
+      plants: new Map<number, Plant>(),
+      lastId: 0,
+      deleted: new Map<number, Plant>(),
+      changes: new Map<number, Change[]>(),
+    };
     this.#stores.set(name, known);
     return known;
   }
+}
+
+/** What an entity tag identifies. */
+export function stateOf({ store }: Person, { owner, name, tag }: Omit<Plant, 'id'>): string {
+  return JSON.stringify([store, owner, name, tag]);
 }
 
 export function plantText(

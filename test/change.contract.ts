@@ -1,0 +1,463 @@
+/**
+ * What src/plants/plant-storage.ts and src/log/change-log.ts promise about changes to plants, conditions, restores and
+ * the log, as tests that every storage runs.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { scopes, type Caller, type Grant, type Role } from '../src/access/access.ts';
+import { tokenHashBytes, tokenId } from '../src/access/token.ts';
+import type { LoggedChange, LogPosition, LogQuery } from '../src/log/change-log.ts';
+import { entityTag } from '../src/plants/condition.ts';
+import type { OwnedPlant } from '../src/plants/plant-storage.ts';
+import { isProblem } from '../src/problem.ts';
+import type { Storage } from '../src/storage.ts';
+import type { StorageUnderTest } from './storage.contract.ts';
+import { identify } from './support/tokens.ts';
+import { until } from './support/until.ts';
+
+export function changeContract({ name, open, openAgain }: StorageUnderTest): void {
+  describe(`${name}: updates`, () => {
+    it('change the members of the patch, and nothing else', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const plant = await storage.plants.create(alice, { name: 'a', tag: 't' });
+      const other = await storage.plants.create(alice, { name: 'a', tag: 't' });
+      for (const [patch, expected] of [
+        [{ name: 'b' }, { name: 'b', tag: 't' }],
+        [{ tag: 'u' }, { name: 'b', tag: 'u' }],
+        [{ tag: null }, { name: 'b', tag: '' }],
+        [
+          { name: 'c', tag: 'é𝒳' },
+          { name: 'c', tag: 'é𝒳' },
+        ],
+        [{}, { name: 'c', tag: 'é𝒳' }],
+      ] as const) {
+        const updated = await storage.plants.update(alice, plant.id, patch);
+        assert.deepEqual(updated, { ...plant, ...expected });
+        assert.deepEqual(await storage.plants.find(alice, plant.id), updated);
+      }
+      assert.deepEqual(await storage.plants.find(alice, other.id), other);
+      assert.deepEqual(await list(storage, alice), [
+        { id: plant.id, name: 'c', tag: 'é𝒳' },
+        { id: other.id, name: 'a', tag: 't' },
+      ]);
+    });
+
+    it('are for those who can write the plant, whose owner stays', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      const stranger = await caller(storage, 'alice', 'manager', 'elsewhere');
+      const { id } = await storage.plants.create(alice, { name: 'a' });
+      for (const other of [bob, stranger, { ...bob, read: [alice.user, bob.user] }]) {
+        assert.equal(await storage.plants.update(other, id, { name: 'x' }), undefined);
+      }
+      assert.equal(await storage.plants.update(alice, id + 1, { name: 'x' }), undefined);
+      const updated = { id, name: 'b', tag: '', owner: alice.user };
+      assert.deepEqual(await storage.plants.update(maria, id, { name: 'b' }), updated);
+      assert.deepEqual(await storage.plants.find(alice, id), updated);
+    });
+
+    it('are seen by another process at once', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const alice = await grantOf(storage, 'alice');
+      const { id } = await storage.plants.create(alice.caller, { name: 'a' });
+      for (const [at, writing] of [storage, other, storage, other].entries()) {
+        await writing.plants.update(alice.caller, id, { name: `n${at}` });
+        for (const reading of [storage, other]) {
+          const { caller: present } = (await identify(reading, tokenOf(alice))) ?? alice;
+          assert.equal((await reading.plants.find(present, id))?.name, `n${at}`);
+          assert.deepEqual(await list(reading, present), [{ id, name: `n${at}`, tag: '' }]);
+        }
+      }
+    });
+
+    it('are refused if their condition does not hold, and so are deletions', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const first = await storage.plants.create(alice, { name: 'a' });
+      const { id } = first;
+      const condition = [entityTag(first)];
+      const second = await storage.plants.update(alice, id, { name: 'b' }, { condition });
+      assert.ok(second);
+      for (const wrong of [condition, [], ['x']]) {
+        const options = { condition: wrong };
+        const update = storage.plants.update(alice, id, { name: 'c' }, options);
+        await rejectsWith('precondition-failed', update);
+        await rejectsWith('precondition-failed', storage.plants.delete(alice, id, options));
+        assert.equal(await storage.plants.update(bob, id, { name: 'c' }, options), undefined);
+        assert.equal(await storage.plants.delete(bob, id, options), false);
+      }
+      assert.deepEqual(await storage.plants.find(alice, id), second);
+      // It holds again after a change back, because it protects the same.
+      await storage.plants.update(alice, id, { name: 'a' });
+      assert.ok(await storage.plants.update(alice, id, { tag: 't' }, { condition }));
+      const present = ['x', entityTag({ ...first, tag: 't' })];
+      assert.equal(await storage.plants.delete(alice, id, { condition: present }), true);
+    });
+
+    it('let one of 32 with the same condition through, from two processes', async (t) => {
+      const storage = await open(t);
+      const processes = [storage, await openAgain(t)];
+      const alice = await caller(storage, 'alice');
+      for (const kind of ['update', 'delete'] as const) {
+        const plant = await storage.plants.create(alice, { name: 'a' });
+        const options = { condition: [entityTag(plant)] };
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 32 }, async (_, at) => {
+            const { plants } = processes[at % 2] ?? storage;
+            return kind === 'update'
+              ? plants.update(alice, plant.id, { name: `n${at}` }, options)
+              : plants.delete(alice, plant.id, options);
+          }),
+        );
+        const done = outcomes.filter(({ status, ...rest }) => {
+          return status === 'fulfilled' && 'value' in rest && rest.value !== false;
+        });
+        assert.equal(done.length, 1);
+        const refused = outcomes.filter(
+          (one) => one.status === 'rejected' && isProblem(one.reason, 'precondition-failed'),
+        );
+        assert.equal(refused.length, kind === 'update' ? 31 : 0);
+        const history = await storage.log.history(alice, plant.id, 100);
+        assert.equal(history?.length, 2);
+      }
+    });
+  });
+
+  describe(`${name}: restores`, () => {
+    it('bring a deleted plant back as it was, with its owner and id', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const alice = await caller(storage, 'alice');
+      const maria = await caller(storage, 'maria', 'manager');
+      const first = await storage.plants.create(alice, { name: 'a', tag: 't', id: 7 });
+      const plant = await storage.plants.update(alice, first.id, { name: 'b' });
+      await storage.plants.delete(maria, 7);
+      assert.deepEqual(await other.plants.restore(maria, 7), plant);
+      assert.deepEqual(await storage.plants.find(alice, 7), plant);
+      assert.deepEqual(await list(storage, alice), [{ id: 7, name: 'b', tag: 't' }]);
+      assert.equal((await storage.plants.create(alice, { name: 'c' })).id, 8);
+      await storage.plants.delete(alice, 7);
+      assert.deepEqual(await storage.plants.restore(alice, 7), plant);
+    });
+
+    it('need a deleted plant within reach, and its id', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      const stranger = await caller(storage, 'alice', 'manager', 'elsewhere');
+      await storage.plants.create(alice, { name: 'hers', id: 1 });
+      for (const who of [alice, maria])
+        await rejectsWith('id-taken', storage.plants.restore(who, 1));
+      for (const who of [bob, stranger])
+        assert.equal(await storage.plants.restore(who, 1), undefined);
+      assert.equal(await storage.plants.restore(alice, 2), undefined);
+      await storage.plants.delete(alice, 1);
+      for (const who of [bob, stranger])
+        assert.equal(await storage.plants.restore(who, 1), undefined);
+      await storage.plants.create(bob, { name: 'his', id: 1 });
+      for (const who of [alice, bob, maria])
+        await rejectsWith('id-taken', storage.plants.restore(who, 1));
+      await storage.plants.delete(bob, 1);
+      assert.equal(await storage.plants.restore(alice, 1), undefined);
+      assert.equal((await storage.plants.restore(maria, 1))?.name, 'his');
+      assert.equal((await storage.plants.find(bob, 1))?.owner, bob.user);
+    });
+
+    it('restore nothing of a removed user, whoever has the name later', async (t) => {
+      const storage = await open(t);
+      const maria = await caller(storage, 'maria', 'manager');
+      const alice = await caller(storage, 'alice');
+      await storage.plants.create(alice, { name: 'old', id: 1 });
+      await storage.plants.delete(alice, 1);
+      await remove(storage, alice);
+      const again = await caller(storage, 'alice');
+      for (const who of [again, maria]) {
+        assert.equal(await storage.plants.restore(who, 1), undefined);
+        assert.equal(await storage.log.history(who, 1, 10), undefined);
+      }
+      await storage.plants.create(again, { name: 'new', id: 1 });
+      await storage.plants.delete(again, 1);
+      assert.equal((await storage.plants.restore(again, 1))?.name, 'new');
+    });
+
+    it('bring a plant back once, if several try', async (t) => {
+      const storage = await open(t);
+      const processes = [storage, await openAgain(t)];
+      const alice = await caller(storage, 'alice');
+      const { id } = await storage.plants.create(alice, { name: 'a' });
+      await storage.plants.delete(alice, id);
+      const outcomes = await Promise.allSettled(
+        Array.from({ length: 16 }, async (_, at) => processes[at % 2]?.plants.restore(alice, id)),
+      );
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
+      const reasons = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+      assert.ok(reasons.every((reason) => isProblem(reason, 'id-taken')));
+      assert.equal((await list(storage, alice)).length, 1);
+    });
+  });
+
+  describe(`${name}: the log`, () => {
+    it('has the history of a plant since its creation, for whoever can read it', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      await storage.plants.create(bob, { name: 'secret', id: 1 });
+      await storage.plants.update(bob, 1, { name: 'secrets' });
+      await storage.plants.delete(bob, 1);
+      await storage.plants.create(alice, { name: 'a', tag: 't', id: 1 });
+      await storage.plants.update(maria, 1, { name: 'b' });
+      await storage.plants.update(alice, 1, { name: 'b' }); // changes nothing
+      await storage.plants.delete(alice, 1);
+      const history = async (who: Caller, limit = 100) =>
+        (await storage.log.history(who, 1, limit))?.map(({ atMs: _, ...change }) => change);
+      const before = { owner: 'alice', tag: 't' };
+      const none = { owner: undefined, name: undefined, tag: undefined };
+      const expected = [
+        { event: 'deleted', user: 'alice', ...before, name: 'b' },
+        { event: 'updated', user: 'maria', ...before, name: 'a' },
+        { event: 'created', user: 'alice', ...none },
+      ];
+      assert.deepEqual(await history(alice), expected);
+      assert.deepEqual(await history(maria), expected);
+      assert.deepEqual(await history(alice, 2), expected.slice(0, 2));
+      assert.equal(await history(bob), undefined);
+      await storage.plants.restore(alice, 1);
+      await storage.users.movePlants(alice, bob.user, 10);
+      const moved = [
+        { event: 'moved', user: undefined, ...before, name: 'b' },
+        { event: 'restored', user: 'alice', ...none },
+        ...expected,
+      ];
+      assert.deepEqual(await history(bob), moved);
+      assert.equal(await history(alice), undefined);
+      assert.equal(await storage.log.history(alice, 2, 10), undefined);
+      const stranger = await caller(storage, 'maria', 'manager', 'elsewhere');
+      assert.equal(await history(stranger), undefined);
+    });
+
+    it('has every change in the order of their commits, with who made it and how', async (t) => {
+      const storage = await open(t);
+      const beforeMs = Date.now();
+      const alice = await grantOf(storage, 'alice');
+      const { caller: who, tokenId: token } = alice;
+      const bob = await caller(storage, 'bob');
+      const request = 'request 1';
+      await storage.plants.create(who, { name: 'a', tag: 't', id: 5 }, { request });
+      await storage.plants.update(who, 5, { tag: null }, { request });
+      await storage.plants.delete(who, 5, { request });
+      await storage.plants.restore(who, 5, { request });
+      const share = { owner: 'alice', user: 'bob' };
+      for (const access of ['read', 'read', 'write'] as const) {
+        await storage.shares.set(who.store, { ...share, access }, 0, who, request);
+      }
+      await storage.shares.end(who.store, [share], who, request);
+      const hash = randomBytes(tokenHashBytes);
+      const own = { hash, scopes: ['plants:read'], label: '', createdAtMs: 1 } as const;
+      await storage.identity.createOwnToken(alice, { ...own, expiresAtMs: undefined }, request);
+      const ownId = tokenId(hash, who.store);
+      await storage.identity.revokeToken(ownId, 1, alice, request);
+      await storage.identity.revokeToken(ownId, 1, alice, request);
+      await storage.shares.set(who.store, { ...share, access: 'read' }, 0);
+      await storage.users.endAccess(who, 1, 10);
+      await storage.users.movePlants(who, bob.user, 10);
+      await storage.users.remove(who, 1);
+      const all = await listAll(storage, { store: 'main' });
+      const plant = { plant: 5, owner: 'alice', name: 'a' };
+      const shared = { owner: 'alice', name: 'bob' };
+      const done = { user: 'alice', token, request };
+      const allScopes = [...scopes].toSorted().join(' ');
+      const expected = [
+        { event: 'token-created', owner: 'alice', name: token, tag: allScopes },
+        { event: 'token-created', owner: 'bob' },
+        { event: 'created', ...done, plant: 5 },
+        { event: 'updated', ...done, ...plant, tag: 't' },
+        { event: 'deleted', ...done, ...plant, tag: '' },
+        { event: 'restored', ...done, plant: 5 },
+        { event: 'shared', ...done, ...shared, tag: 'read' },
+        { event: 'share-changed', ...done, ...shared, tag: 'write' },
+        { event: 'share-ended', ...done, ...shared, tag: 'write' },
+        { event: 'token-created', ...done, owner: 'alice', name: ownId, tag: 'plants:read' },
+        { event: 'token-revoked', ...done, owner: 'alice', name: ownId, tag: 'plants:read' },
+        { event: 'shared', ...shared, tag: 'read' },
+        { event: 'token-revoked', owner: 'alice', name: token, tag: allScopes },
+        { event: 'share-ended', ...shared, tag: 'read' },
+        { event: 'moved', ...plant, tag: '' },
+        { event: 'user-removed', owner: 'alice' },
+      ];
+      assert.deepEqual(
+        all.map(({ event }) => event),
+        expected.map(({ event }) => event),
+      );
+      for (const [at, change] of expected.entries()) {
+        const logged = { ...all[at] };
+        if (logged.tag?.includes(' ')) logged.tag = logged.tag.split(' ').toSorted().join(' ');
+        assert.partialDeepStrictEqual(logged, change);
+        if (!('user' in change)) {
+          const { user, token: used, request: sent } = logged;
+          assert.deepEqual([user, used, sent], [undefined, undefined, undefined], change.event);
+        }
+      }
+      for (const { atMs } of all) assert.ok(atMs >= beforeMs && atMs <= Date.now());
+      assertAscending(all.map(({ position }) => position));
+    });
+
+    it('lists only what the query asks for, page by page', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const stranger = await caller(storage, 'alice', 'member', 'elsewhere');
+      for (let id = 1; id <= 10; id++) {
+        await storage.plants.create(id % 2 === 0 ? alice : bob, { name: `n${id}`, id });
+      }
+      await storage.plants.create(stranger, { name: 'elsewhere', id: 1 });
+      await storage.plants.delete(alice, 4);
+      const ids = async (query: Omit<LogQuery, 'limit'>) =>
+        (await listAll(storage, query)).map(({ event, plant = 0 }) => `${event} ${plant}`);
+      const even = [2, 4, 6, 8, 10].map((id) => `created ${id}`);
+      assert.deepEqual(await ids({ store: 'main', user: 'alice' }), [...even, 'deleted 4']);
+      assert.deepEqual(await ids({ store: 'main', plant: 4 }), ['created 4', 'deleted 4']);
+      assert.deepEqual(await ids({ store: 'main', plant: 4, user: 'bob' }), []);
+      assert.deepEqual(await ids({ store: 'main', sinceMs: Date.now() + 60_000 }), []);
+      assert.equal((await ids({ store: 'main', sinceMs: Date.now() - 60_000 })).length, 13);
+      assert.deepEqual(await ids({ store: 'elsewhere' }), ['token-created 0', 'created 1']);
+      assert.deepEqual(await ids({ store: 'nowhere' }), []);
+      assert.deepEqual(await storage.log.list({ store: 'nowhere', limit: 5 }), {
+        changes: [],
+        next: undefined,
+      });
+    });
+
+    it('has each of many concurrent changes once', async (t) => {
+      const storage = await open(t);
+      const processes = [storage, await openAgain(t)];
+      const alice = await caller(storage, 'alice');
+      await Promise.all(
+        Array.from({ length: 60 }, async (_, at) => {
+          const { plants } = processes[at % 2] ?? storage;
+          await plants.create(alice, { name: `n${at}`, id: at + 1 });
+          await plants.update(alice, at + 1, { name: `m${at}` });
+          if (at % 3 === 0) await plants.delete(alice, at + 1);
+        }),
+      );
+      const changes = await listAll(storage, { store: 'main', user: 'alice' }, 7);
+      assert.equal(changes.length, 140);
+      assertAscending(changes.map(({ position }) => position));
+      for (const [id, ofPlant] of Map.groupBy(changes, ({ plant = 0 }) => plant)) {
+        const events = ['created', 'updated', ...(id % 3 === 1 ? ['deleted'] : [])];
+        assert.deepEqual(
+          ofPlant.map(({ event }) => event),
+          events,
+        );
+      }
+    });
+
+    it('has nothing of a refused change', async (t) => {
+      const storage = await open(t);
+      const alice = await caller(storage, 'alice');
+      const { id } = await storage.plants.create(alice, { name: 'a' });
+      await rejectsWith('id-taken', storage.plants.create(alice, { name: 'b', id }));
+      await rejectsWith('id-taken', storage.plants.restore(alice, id));
+      const options = { condition: ['x'] };
+      await rejectsWith('precondition-failed', storage.plants.delete(alice, id, options));
+      await storage.plants.update(alice, id, { name: 'a' });
+      await storage.plants.delete(alice, id + 1);
+      assert.equal((await listAll(storage, { store: 'main', user: 'alice' })).length, 1);
+    });
+
+    it('loses old changes in passing, and keeps all if nothing else is asked for', async (t) => {
+      const storage = await open(t);
+      const forgetful = await openAgain(t, { keepChangesMs: 1 });
+      const alice = await caller(storage, 'alice');
+      const { id } = await storage.plants.create(alice, { name: 'first' });
+      await storage.plants.delete(alice, id);
+      assert.equal((await storage.log.history(alice, id, 10))?.length, 2);
+      const isForgotten = async () => {
+        await forgetful.plants.create(alice, { name: 'more' });
+        return (await storage.log.history(alice, id, 10)) === undefined;
+      };
+      await until('the deletion is forgotten', isForgotten);
+      assert.equal(await storage.plants.restore(alice, id), undefined);
+    });
+
+    it('is empty without a time to keep changes', async (t) => {
+      await open(t);
+      const storage = await openAgain(t, { keepChangesMs: 0 });
+      const alice = await caller(storage, 'alice');
+      const { id } = await storage.plants.create(alice, { name: 'a' });
+      await storage.plants.update(alice, id, { name: 'b' });
+      assert.deepEqual(await storage.log.history(alice, id, 10), []);
+      await storage.plants.delete(alice, id);
+      assert.equal(await storage.plants.restore(alice, id), undefined);
+    });
+  });
+}
+
+function assertAscending(positions: readonly LogPosition[]): void {
+  for (const [at, { version, number }] of positions.entries()) {
+    const before = positions[at - 1] ?? { version: -1, number: 0 };
+    const isLater =
+      version > before.version || (version === before.version && number > before.number);
+    assert.ok(isLater, JSON.stringify(positions.slice(at - 1, at + 1)));
+  }
+}
+
+/** All pages. */
+async function listAll(
+  storage: Storage,
+  query: Omit<LogQuery, 'limit'>,
+  limit = 3,
+): Promise<LoggedChange[]> {
+  const changes: LoggedChange[] = [];
+  let after: LogPosition | undefined;
+  do {
+    const page = await storage.log.list({ ...query, after, limit });
+    assert.ok(page.changes.length <= limit);
+    changes.push(...page.changes);
+    after = page.next;
+  } while (after !== undefined);
+  return changes;
+}
+
+async function list(storage: Storage, who: Caller): Promise<Omit<OwnedPlant, 'owner'>[]> {
+  const query = { after: 0, limit: 1_000, fields: ['id', 'name', 'tag'] } as const;
+  return JSON.parse(`[${(await storage.plants.list(who, query)).json}]`);
+}
+
+async function caller(
+  storage: Storage,
+  user: string,
+  role?: Role,
+  store?: string,
+): Promise<Caller> {
+  return (await grantOf(storage, user, role, store)).caller;
+}
+
+const tokens = new WeakMap<Grant, string>();
+const tokenOf = (grant: Grant) => tokens.get(grant) ?? assert.fail();
+
+async function grantOf(
+  storage: Storage,
+  user: string,
+  role?: Role,
+  store = 'main',
+): Promise<Grant> {
+  const wanted = { store, user, role, scopes, label: '', createdAtMs: 0 };
+  const { token } = await storage.identity.createToken(wanted);
+  const grant = await identify(storage, token);
+  assert.ok(grant);
+  tokens.set(grant, token);
+  return grant;
+}
+
+/** As an operator does it. The user has no plants. */
+async function remove(storage: Storage, user: Caller): Promise<void> {
+  while ((await storage.users.endAccess(user, 1, 10)) > 0);
+  assert.ok(await storage.users.remove(user, 1));
+}
+
+async function rejectsWith(kind: string, promise: Promise<unknown>): Promise<void> {
+  await assert.rejects(promise, { name: 'Problem', kind });
+}
