@@ -12,10 +12,11 @@ import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
 import { byId, copy, element, onPress, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
-import { toast } from './shared/toast.ts';
+import { announce, toast } from './shared/toast.ts';
 import { deletePlants, restorePlants } from './table/delete-plants.ts';
 import { Editor } from './table/editor.ts';
 import { pageSize, PlantList, rowFields } from './table/plant-list.ts';
+import { SearchBox } from './table/search-box.ts';
 import { Selection } from './table/selection.ts';
 import { Table } from './table/table.ts';
 import { parametersOf, textOf, viewOfAddress, type View } from './table/view.ts';
@@ -23,6 +24,8 @@ import { parametersOf, textOf, viewOfAddress, type View } from './table/view.ts'
 let view: View = {};
 let canRead = false;
 let list: PlantList | undefined;
+/** The list of a search, until its first plants arrive. */
+let nextList: PlantList | undefined;
 /** Tags of the plants that were loaded, to suggest them. */
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
@@ -48,6 +51,7 @@ const table = new Table(selection, editor, {
   delete: (plants) => void remove(plants),
 });
 const openAdd = addDialog(store, (plant) => addPlants([plant]));
+const searchBox = new SearchBox(search);
 const sharingDialog = new SharingDialog(connection, reload);
 const tokensDialog = new TokensDialog(connection, () => session.signOut());
 const importDialog = new ImportDialog(store, reload);
@@ -60,7 +64,7 @@ function openStore({ scopes }: Token): void {
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
   show('store');
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
-  for (const id of ['filter', 'tools', 'grid']) show(id, canRead);
+  for (const id of ['search', 'filter', 'tools', 'grid']) show(id, canRead);
   show('unreadable', !canRead);
   importDialog.allow(canRead && canWrite);
   showView();
@@ -69,12 +73,27 @@ function openStore({ scopes }: Token): void {
 /** Shows what the address asks for. */
 function showView(): void {
   view = viewOfAddress();
+  searchBox.set(view.q);
   reload();
 }
 
 /** Shows the plants of the view as they are now in the service, from the beginning. */
 function reload(): void {
   if (canRead) showList(openList());
+}
+
+/** Shows the plants that contain a text. Until they arrive, the table stays as it is, so that it does not flicker. */
+async function search(q: string | undefined): Promise<void> {
+  list?.stop();
+  await list?.settled();
+  view = { ...view, q };
+  history.replaceState(null, '', `#${parametersOf(view)}`);
+  const opened = openList();
+  nextList = opened;
+  opened.see(0);
+  await opened.settled();
+  if (list === opened)
+    announce(byId(opened.count === 0 ? 'no-match-title' : 'store-count', HTMLElement).textContent);
 }
 
 /** The plants of the view. */
@@ -87,12 +106,14 @@ function openList(): PlantList {
     return plants ?? [];
   };
   const opened: PlantList = new PlantList(read, () => {
-    if (list === opened) drawPlants(opened);
+    if (nextList === opened) showList(opened);
+    else if (list === opened) drawPlants(opened);
   });
   return opened;
 }
 
 function showList(opened: PlantList): void {
+  nextList = undefined;
   list = opened;
   selection.clear();
   drawPlants(opened);
@@ -108,9 +129,10 @@ async function remove(plants: readonly Plant[]): Promise<void> {
 /** Shows plants that are new here, if they are in the view. */
 function addPlants(plants: readonly Plant[]): void {
   suggestTags(plants);
+  if (view.q !== undefined) return reload(); // only the service knows what contains the text
   for (const plant of plants) {
     if (view.tag !== undefined && plant.tag !== view.tag) continue;
-    const row = list?.add(plant);
+    const row = (nextList ?? list)?.add(plant);
     if (row !== undefined) table.activate(row);
   }
 }
@@ -118,11 +140,11 @@ function addPlants(plants: readonly Plant[]): void {
 /** Shows a plant as it is now. Its row stays, also if the view would no longer have it. */
 function updatePlant(plant: Plant): void {
   suggestTags([plant]);
-  list?.replace(plant);
+  for (const each of [list, nextList]) each?.replace(plant);
 }
 
 function removePlant(plant: Plant): void {
-  list?.remove(plant);
+  for (const each of [list, nextList]) each?.remove(plant);
 }
 
 function suggestTags(plants: readonly Plant[]): void {
@@ -133,9 +155,9 @@ function suggestTags(plants: readonly Plant[]): void {
 }
 
 function drawPlants({ count, isComplete, isFull, failure, owners }: PlantList): void {
-  const { tag } = view;
+  const { tag, q } = view;
   const isEmpty = isComplete && count === 0;
-  const isFiltered = tag !== undefined;
+  const isFiltered = (tag ?? q) !== undefined;
   show('empty', isEmpty && !isFiltered);
   show('no-match', isEmpty && isFiltered);
   show('failed', failure !== undefined);
@@ -145,11 +167,12 @@ function drawPlants({ count, isComplete, isFull, failure, owners }: PlantList): 
     setText('failed-text', failure.detail);
   }
   const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
-  const hint = isFull ? '. Filter by a tag to see others.' : '';
+  const hint = isFull ? '. Search, or filter by a tag, to see others.' : '';
   setText('store-count', count === 0 ? '' : total + hint);
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
   setText('no-match-title', `No plants${textOf(view)}`);
+  show('no-match-tag', q === undefined);
   setText('export-what', `All plants${textOf(view)}`);
   byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
   table.refresh();

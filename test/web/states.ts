@@ -100,6 +100,9 @@ export function testStates(looks: readonly Look[]): void {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'No plants with the tag' }).waitFor();
     await assertIn(page, 'no match');
+    await page.getByLabel('Search').fill('aloe');
+    await page.getByRole('heading', { name: 'containing “aloe”' }).waitFor();
+    await assertIn(page, 'no match of a search');
   });
 
   it('offline, while rows are loading', { skip }, async (t) => {

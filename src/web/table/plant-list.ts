@@ -65,6 +65,16 @@ export class PlantList {
     this.#reading ??= this.#readWanted().finally(() => (this.#reading = undefined));
   }
 
+  /** Reads no more until `see` is called again. */
+  stop(): void {
+    this.#wanted = 0;
+  }
+
+  /** Resolves when no request is in flight. */
+  async settled(): Promise<void> {
+    await this.#reading;
+  }
+
   /** The row of a plant, or -1. */
   rowOf({ id }: Plant): number {
     return this.#plants.findIndex((plant) => plant.id === id);
