@@ -19,7 +19,9 @@ import type {
   NewToken,
   OwnToken,
   Plant as PartialPlant,
+  PlantChange,
   PlantField,
+  PlantPatch,
   ProblemKind,
   ShareAccess,
   Shares,
@@ -80,6 +82,60 @@ export class PlantStore {
     const address = this.#address(['plants', id], { fields: options.fields });
     return this.#call('read', options, async (call) => {
       return (await call.send<PlantWith<F>>('GET', address)).json;
+    });
+  }
+
+  /** Gets a plant with its entity tag, which `update` takes as `ifMatch`. */
+  async getWithETag<const F extends Fields = DefaultFields>(
+    id: number,
+    options: FieldsOptions<F> = {},
+  ): Promise<{ plant: PlantWith<F>; etag: string }> {
+    const address = this.#address(['plants', id], { fields: options.fields });
+    return this.#call('read', options, async (call) => {
+      const { json, headers } = await call.send<PlantWith<F>>('GET', address);
+      return { plant: json, etag: headers.get('etag') ?? '' };
+    });
+  }
+
+  /**
+   * Changes a plant. If a response was lost, a repeated update with `ifMatch` can fail with `precondition-failed`
+   * although the first one succeeded.
+   */
+  async update<const F extends Fields = DefaultFields>(
+    id: number,
+    patch: PlantPatch,
+    options: UpdateOptions<F> = {},
+  ): Promise<PlantWith<F>> {
+    const address = this.#address(['plants', id], { fields: options.fields });
+    return this.#call('repeatable', options, async (call) => {
+      return (await call.send<PlantWith<F>>('PATCH', address, patch, options.ifMatch)).json;
+    });
+  }
+
+  /** Brings a deleted plant back. */
+  async restore<const F extends Fields = DefaultFields>(
+    id: number,
+    options: FieldsOptions<F> = {},
+  ): Promise<PlantWith<F>> {
+    const { fields } = options;
+    return this.#call('repeatable', options, async (call) => {
+      try {
+        const address = this.#address(['plants', id, 'restore'], { fields });
+        return (await call.send<PlantWith<F>>('POST', address)).json;
+      } catch (error) {
+        // An earlier attempt may have restored the plant, if its response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
+        const address = this.#address(['plants', id], { fields });
+        return (await call.send<PlantWith<F>>('GET', address)).json;
+      }
+    });
+  }
+
+  /** Lists the latest changes of a plant, the newest first. A deleted plant has a history too. */
+  async history(id: number, options?: CallOptions): Promise<PlantChange[]> {
+    const address = this.#address(['plants', id, 'history']);
+    return this.#call('read', options, async (call) => {
+      return (await call.send<PlantChange[]>('GET', address)).json;
     });
   }
 
@@ -219,12 +275,17 @@ export class PlantStore {
   }
 
   async #getAll(call: Call, id: number): Promise<Plant> {
-    const address = this.#address(['plants', id], { fields: ['id', 'name', 'tag'] });
+    const address = this.#address(['plants', id], {
+      fields: ['id', 'name', 'tag', 'owner', 'access'],
+    });
     return (await call.send<Plant>('GET', address)).json;
   }
 }
 
-function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']): PlantWith<F> {
+function select<F extends Fields>(
+  plant: Partial<Plant>,
+  fields: Fields = ['name', 'tag'],
+): PlantWith<F> {
   const entries = fields.map((field) => [field, plant[field]]);
   return Object.fromEntries(entries) as PlantWith<F>; // `fields` is F, or absent
 }
@@ -253,6 +314,11 @@ export interface Created<F extends Fields> {
 export interface FieldsOptions<F extends Fields> extends CallOptions {
   /** Which fields a plant has; by default `name` and `tag`. */
   fields?: F | undefined;
+}
+
+export interface UpdateOptions<F extends Fields> extends FieldsOptions<F> {
+  /** The update fails with `precondition-failed` unless the plant still has this entity tag. */
+  ifMatch?: string | undefined;
 }
 
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
