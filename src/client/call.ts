@@ -111,8 +111,13 @@ export class Call {
 
   /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
-  async send<T>(method: Method, address: URL, body?: object, ifMatch?: string): Promise<Reply<T>> {
-    const { response, text } = await this.#exchange(method, address, body, ifMatch);
+  async send<T>(
+    method: Method,
+    address: URL,
+    body?: object,
+    headersOfCall?: Record<string, string>,
+  ): Promise<Reply<T>> {
+    const { response, text } = await this.#exchange(method, address, body, headersOfCall);
     const { status, headers } = response;
     if (text === undefined) {
       throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
@@ -127,11 +132,18 @@ export class Call {
     return { status, headers, json: json as T }; // see above
   }
 
-  async #exchange(method: string, address: URL, body: object | undefined, ifMatch?: string) {
+  async #exchange(
+    method: string,
+    address: URL,
+    body: object | undefined,
+    headersOfCall: Record<string, string> = {},
+  ) {
     const { fetch } = this.#transport;
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#token}` };
+    const headers: Record<string, string> = {
+      ...headersOfCall,
+      authorization: `Bearer ${this.#token}`,
+    };
     const init: RequestInit = { method, headers, redirect: 'manual' };
-    if (ifMatch !== undefined) headers['if-match'] = ifMatch;
     if (body !== undefined) {
       headers['content-type'] = 'application/json';
       init.body = JSON.stringify(body);

@@ -50,19 +50,20 @@ export class PlantStore {
   }
 
   /**
-   * Creates a plant. After a temporary problem, the request is repeated if `plant` has an id. Without an id, it is
-   * repeated only if it certainly created nothing.
+   * Creates a plant. After a temporary problem, the request is repeated if it has an `idempotencyKey`, or `plant` an id.
+   * Otherwise, it is repeated only if it certainly created nothing.
    */
   async create<const F extends Fields = DefaultFields>(
     plant: NewPlant,
-    options: FieldsOptions<F> = {},
+    options: CreateOptions<F> = {},
   ): Promise<Created<F>> {
-    const { fields } = options;
-    const effect = plant.id === undefined ? 'once' : 'repeatable';
+    const { fields, idempotencyKey: key } = options;
+    const effect = (plant.id ?? key) === undefined ? 'once' : 'repeatable';
+    const headers = key === undefined ? {} : { 'idempotency-key': quoted(key) };
     return this.#call(effect, options, async (call) => {
       try {
         const address = this.#address(['plants'], { fields });
-        const reply = await call.send<PlantWith<F>>('POST', address, plant);
+        const reply = await call.send<PlantWith<F>>('POST', address, plant, headers);
         return { id: plant.id ?? idOf(call, reply), plant: reply.json };
       } catch (error) {
         // An earlier attempt may have created the plant, if its response was lost.
@@ -85,7 +86,7 @@ export class PlantStore {
     });
   }
 
-  /** Gets a plant with its entity tag, which `update` takes as `ifMatch`. */
+  /** Gets a plant with its entity tag, which `update` and `delete` take as `ifMatch`. */
   async getWithETag<const F extends Fields = DefaultFields>(
     id: number,
     options: FieldsOptions<F> = {},
@@ -108,7 +109,8 @@ export class PlantStore {
   ): Promise<PlantWith<F>> {
     const address = this.#address(['plants', id], { fields: options.fields });
     return this.#call('repeatable', options, async (call) => {
-      return (await call.send<PlantWith<F>>('PATCH', address, patch, options.ifMatch)).json;
+      const headers = conditionOf(options);
+      return (await call.send<PlantWith<F>>('PATCH', address, patch, headers)).json;
     });
   }
 
@@ -139,9 +141,9 @@ export class PlantStore {
     });
   }
 
-  /** Deletes a plant. */
-  async delete(id: number, options?: CallOptions): Promise<void> {
-    await this.#delete(['plants', id], 'plant-not-found', options);
+  /** Deletes a plant, which `restore` brings back. */
+  async delete(id: number, options: ConditionOptions = {}): Promise<void> {
+    await this.#delete(['plants', id], 'plant-not-found', options, conditionOf(options));
   }
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
@@ -257,12 +259,17 @@ export class PlantStore {
     return new Call(this.#transport, effect).run(attempt, options);
   }
 
-  async #delete(path: Path, goneKind: ProblemKind, options: CallOptions | undefined) {
+  async #delete(
+    path: Path,
+    goneKind: ProblemKind,
+    options: CallOptions | undefined,
+    headers?: Record<string, string>,
+  ) {
     const address = this.#address(path);
     await this.#call('repeatable', options, async (call) => {
       if (goneKind === 'invalid-token') call.canRenewToken = false; // the call revokes this very token
       try {
-        await call.send('DELETE', address);
+        await call.send('DELETE', address, undefined, headers);
       } catch (error) {
         // An earlier attempt succeeded, and its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, goneKind)) throw error;
@@ -280,6 +287,15 @@ export class PlantStore {
     });
     return (await call.send<Plant>('GET', address)).json;
   }
+}
+
+function conditionOf({ ifMatch }: ConditionOptions): Record<string, string> {
+  return ifMatch === undefined ? {} : { 'if-match': ifMatch };
+}
+
+/** A string of a structured field (RFC 9651, section 3.3.3). */
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
 
 function select<F extends Fields>(
@@ -316,10 +332,17 @@ export interface FieldsOptions<F extends Fields> extends CallOptions {
   fields?: F | undefined;
 }
 
-export interface UpdateOptions<F extends Fields> extends FieldsOptions<F> {
-  /** The update fails with `precondition-failed` unless the plant still has this entity tag. */
+export interface CreateOptions<F extends Fields> extends FieldsOptions<F> {
+  /** Of 1 to 255 ASCII characters, such as a UUID: a new one for each plant. Calls with the same key create one plant. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface ConditionOptions extends CallOptions {
+  /** The call fails with `precondition-failed` unless the plant still has this entity tag. */
   ifMatch?: string | undefined;
 }
+
+export type UpdateOptions<F extends Fields> = FieldsOptions<F> & ConditionOptions;
 
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
   /** Only plants with exactly this tag; empty: only plants without a tag. */
