@@ -338,7 +338,11 @@ describe('plants', { concurrency: 2 }, () => {
         /with TLS\. If the service has no certificate, use http in the address\.$/m,
       ],
       [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
-      [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, owner, access, each once\./],
+      [
+        ['list', '--fields', 'name,nmae'],
+        2,
+        /Use one or more of id, name, tag, owner, access, each once\./,
+      ],
       [['list', '--json', '--csv'], 2, /cannot be used with/],
       [['add', ''], 1, /^error: "name" is empty\. Use a string of 1 to 200 /],
       [['add', 'x', '--id', '0'], 2, /Use an integer from 1 to 9007199254740991\./],

@@ -29,7 +29,7 @@ export async function createsOnce(
 
   /** Repeats the request until it has a response. */
   const create = async (name: string): Promise<string> => {
-    while (isRunning) {
+    while (!stop.signal.aborted) {
       await pause(random() * maxDelayMs);
       const address = addresses[Math.floor(random() * addresses.length)] ?? '';
       const headers = { 'idempotency-key': `"${name}"` };
@@ -41,7 +41,7 @@ export async function createsOnce(
     }
     throw new Error('another create failed');
   };
-  let isRunning = true;
+  const stop = new AbortController();
   let next = 0;
   const work = async () => {
     while (next < plants) {
@@ -52,13 +52,13 @@ export async function createsOnce(
   };
   const all = Promise.all(Array.from({ length: clients }, work));
   const kills = (async () => {
-    for (let at = 0; isRunning; at = 1 - at) {
+    for (let at = 0; !stop.signal.aborted; at = 1 - at) {
       await pause(betweenKillsMs);
       await services[at]?.stop('SIGKILL');
       services[at] = await serve(t, ['--port', new URL(addresses[at] ?? '').port], { env });
     }
   })();
-  await all.finally(() => (isRunning = false));
+  await all.finally(() => stop.abort());
   await kills;
 
   const { json } = await call(`${addresses[0]}/plants`, 'GET', { token });

@@ -443,7 +443,11 @@ describe('history', () => {
     const first = { name: 'Monstera', tag: 'indoor', owner: 'alice' };
     const second = { name: 'Ficus', tag: '', owner: 'alice' };
     assert.deepEqual(
-      entries.map(({ at: _, ...entry }) => entry),
+      entries.map(({ event, user, before }) => ({
+        event,
+        ...(user !== undefined && { user }),
+        ...(before !== undefined && { before }),
+      })),
       [
         { event: 'moved', before: second },
         { event: 'restored', user: 'eve' },

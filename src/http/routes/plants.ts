@@ -14,7 +14,7 @@ import type { RouteOptions } from './operation.ts';
 import {
   createPlant,
   deletePlant,
-  FieldsQuery,
+  type FieldsQuery,
   getHistory,
   getPlant,
   listPlants,
