@@ -331,8 +331,8 @@ class Model {
     plants.set(assigned, plant);
     this.#lastIds.set(person.store, Math.max(lastId, assigned));
     this.#log(person, plant, 'created');
-    const text = json(plant, request.fields);
-    return { status: 201, text, location: `/plants/${assigned}`, state: stateOf(plant) };
+    const body = json(plant, request.fields);
+    return { status: 201, text: body, location: `/plants/${assigned}`, state: stateOf(plant) };
   }
 
   #list(person: Person, request: Request & { kind: 'list' }): Expected {
