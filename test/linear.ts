@@ -8,6 +8,7 @@ import { addToken } from './support/app.ts';
 import { faultsOf, type Exchange, type Operation } from './support/history.ts';
 import { seededRandom } from './support/random.ts';
 import { record, type Random, type User } from './support/recorder.ts';
+import { assertReplays } from './support/replay.ts';
 import {
   makeShareStore,
   recordShares,
@@ -99,6 +100,8 @@ export async function isLinearizable(t: TestContext, setting: Setting): Promise<
     }
   };
   await Promise.all([injectFaults(), work()].map((task) => task.finally(() => abort.abort())));
+  await using storage = await setting.open();
+  for (const { store } of all) await assertReplays(storage, store);
 
   t.diagnostic(
     JSON.stringify({ seed, ...sum, shares: shareSum, responses: counts, faults: injected }),

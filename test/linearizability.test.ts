@@ -48,7 +48,7 @@ const updates = (times: Times, name: string, condition?: string, who = alice) =>
 };
 const deletesIf = (times: Times, condition: string, who = alice) =>
   step(times, { kind: 'delete', condition: content(condition) }, who);
-const changed = (times: Times, condition: string, who = alice) =>
+const refusedIf = (times: Times, condition: string, who = alice) =>
   step(times, { kind: 'changed', condition: content(condition) }, who);
 const restores = (times: Times, name?: string, who = alice) =>
   step(times, { kind: 'restore', ...(name !== undefined && { content: content(name) }) }, who);
@@ -128,7 +128,7 @@ const right: Record<string, Step[]> = {
   'one of two concurrent updates with the same condition wins': [
     creates([0, 1], 'a'),
     updates([2, 5], 'b', 'a'),
-    changed([3, 6], 'a', maria),
+    refusedIf([3, 6], 'a', maria),
     sees([7, 8], 'b'),
   ],
   'a condition holds again after a change back': [
@@ -141,7 +141,7 @@ const right: Record<string, Step[]> = {
     creates([0, 1], 'a'),
     updates([2, never], 'b'),
     sees([3, 4], 'a'),
-    changed([9, 10], 'a'),
+    refusedIf([9, 10], 'a'),
   ],
   'a manager updates, and the owner stays': [
     creates([0, 1], 'a'),
@@ -257,8 +257,8 @@ const wrong: Record<string, Step[]> = {
     updates([3, 6], 'c', 'a'),
   ],
   'a condition that did not hold': [creates([0, 1], 'a'), deletesIf([2, 3], 'b')],
-  'a 412 although the condition holds': [creates([0, 1], 'a'), changed([2, 3], 'a')],
-  'a 412 for a plant out of reach': [creates([0, 1], 'a'), changed([2, 3], 'b', bob)],
+  'a 412 although the condition holds': [creates([0, 1], 'a'), refusedIf([2, 3], 'a')],
+  'a 412 for a plant out of reach': [creates([0, 1], 'a'), refusedIf([2, 3], 'b', bob)],
   'an update of what is not there': [creates([0, 1], 'a'), deletes([2, 3]), updates([4, 5], 'b')],
   "an update of another member's plant": [creates([0, 1], 'a'), updates([2, 3], 'b', 'a', bob)],
   'an owner who changes with an update': [

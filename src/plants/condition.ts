@@ -1,7 +1,7 @@
 /**
  * The entity tag of a plant (RFC 9110, section 8.8.3), and the condition that a change can have.
  *
- * The tag is a hash of what a client can see change: no column, and no cost for those who do not ask (decision 41). If a
+ * The tag is a hash of what a client can see change: no column, and no cost for those who do not ask (decision 42). If a
  * plant was changed and changed back, a condition holds again, as what it protects is the same.
  */
 import { hash } from 'node:crypto';
