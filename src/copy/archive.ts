@@ -29,7 +29,7 @@ export const copiedColumns: Record<Table, readonly string[]> = {
   users: names('store id name role removed_at removed_version'),
   plants: names('store id owner tag name'),
   changes: names('store version number event at user_id token request plant owner name tag'),
-  idempotency_keys: names('store key_hash user_id fingerprint plant at'),
+  idempotency_keys: names('store key_hash user_id fingerprint plant version at'),
   shares: names('store owner user_name access since'),
   tokens: names(
     'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',

@@ -10,7 +10,7 @@ import type { UserStorage } from '../access/user-storage.ts';
 import { parseAddress } from './pool/address.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
-import { openLog } from './tables/log.ts';
+import { appenderTo, openLog } from './tables/log.ts';
 import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
@@ -44,9 +44,10 @@ export class PostgresStorage implements Storage {
     this.#readiness = new Readiness(this.#cluster, options);
     const versions = new GrantsVersions(this.#cluster);
     const names = new Names(this.#cluster);
-    this.identity = new Tokens(this.#cluster, versions, names);
-    this.shares = openShares(this.#cluster, names);
-    this.users = openUsers(this.#cluster, names);
+    const appendToLog = appenderTo(keepChangesMs);
+    this.identity = new Tokens(this.#cluster, versions, names, appendToLog);
+    this.shares = openShares(this.#cluster, names, appendToLog);
+    this.users = openUsers(this.#cluster, names, appendToLog);
     this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
     this.log = openLog(this.#cluster, names, this.users);
   }

@@ -118,7 +118,11 @@ export class SqliteStorage implements Storage {
     remove: 'write',
   });
 
-  readonly log = this.#part('log', { history: 'read', list: 'read' });
+  readonly log: ChangeLog = {
+    ...this.#part('log', { history: 'read', list: 'read' }),
+    /** In one transaction: the plant and its history belong together. */
+    history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),
+  };
 
   /** A part of the storage: its table has the same methods. Reads run here, and writes on the writer thread. */
   #part<Name extends keyof Parts>(

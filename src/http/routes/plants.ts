@@ -8,7 +8,7 @@ import { isShort } from '../../plants/lists.ts';
 import { maxHistory, type PlantChange } from '../../log/change-log.ts';
 import { defaultFields, plantsJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
-import { plantNotFound } from '../../problem.ts';
+import { outcomeUnknown, plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
 import {
@@ -37,12 +37,18 @@ export function plantRoutes(
 
   /** Sends a plant with its entity tag and the fields that the query names. */
   async function send(
-    { grant: { caller }, query }: { grant: Grant; query: Static<typeof FieldsQuery> },
+    { grant: { caller, userName }, query, method }: PlantRequest,
     reply: FastifyReply,
     plant: OwnedPlant,
   ): Promise<FastifyReply> {
     const { fields = defaultFields } = query;
-    const namesOf = (owners: readonly number[]) => storage.users.namesOf(caller.store, owners);
+    const namesOf = async (owners: readonly number[]) => {
+      if (plant.owner === caller.user) return new Map([[caller.user, userName]]);
+      return storage.users.namesOf(caller.store, owners).catch((error: unknown) => {
+        const isStored = method === 'POST' || method === 'PATCH';
+        throw isStored ? outcomeUnknown(error) : error;
+      });
+    };
     setEntityTag(reply, plant);
     return sendJson(reply, await plantsJson([plant], caller, fields, namesOf));
   }
@@ -142,6 +148,12 @@ export function plantRoutes(
 function toEntry({ event, atMs, user, owner, name, tag }: PlantChange) {
   const before = name === undefined ? undefined : { name, tag, owner };
   return { event, at: new Date(atMs).toISOString(), user, before };
+}
+
+interface PlantRequest {
+  grant: Grant;
+  query: Static<typeof FieldsQuery>;
+  method: string;
 }
 
 /** The only page of a list that takes one short read; undefined for other lists. */

@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
   user_id     bigint NOT NULL,
   fingerprint text   NOT NULL,
   plant       bigint NOT NULL,
+  -- That of the store. A later user of the same name does not get the key.
+  version     bigint NOT NULL,
   at          bigint NOT NULL,
   PRIMARY KEY (store, key_hash, user_id)
 );

@@ -42,6 +42,13 @@ type ChangeRow = readonly [
   tag: string | null,
 ];
 
+type HistoryRow = readonly [
+  ...ChangeRow,
+  version: number,
+  plantOwner: number | null,
+  removedVersion: number | null,
+];
+
 type LogRow = readonly [
   ...ChangeRow,
   token: string | null,
@@ -59,7 +66,7 @@ const into = `
     (store, version, number, event, at, user_id, token, request, plant, owner, name, tag)`;
 const columns = 'event, at, user_id, owner, name, tag';
 const oldest = `
-  SELECT version, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
+  SELECT version, number, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
   LIMIT ${maxRemovedChanges}`;
 
 export const logSql = {
@@ -69,8 +76,9 @@ export const logSql = {
       unnest($8::text[]), unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::text[]),
       unnest($12::text[]))`,
   removeOld: sql`
-    DELETE FROM plant_store.changes WHERE store = $1 AND version <= (
-      SELECT max(version) FROM (${oldest}) AS oldest WHERE at < $2)`,
+    DELETE FROM plant_store.changes USING (${oldest}) AS oldest
+    WHERE changes.store = $1 AND changes.version = oldest.version
+      AND changes.number = oldest.number AND oldest.at < $2`,
   // The version of the store, and the number of its last change.
   findEnd: sql<readonly [version: number, number: number]>`
     SELECT version, coalesce((
@@ -89,9 +97,14 @@ export const logSql = {
     ) AS last
     JOIN plant_store.users ON users.store = $1 AND users.id = last.owner
     WHERE users.removed_version < last.version`,
-  history: sql<ChangeRow>`
-    SELECT ${columns} FROM plant_store.changes
-    WHERE store = $1 AND plant = $2 ORDER BY version DESC, number DESC LIMIT $3`,
+  // One statement, because the plant and its history belong together.
+  history: sql<HistoryRow>`
+    SELECT ${columns}, version,
+           (SELECT owner FROM plant_store.plants WHERE plants.store = $1 AND plants.id = $2),
+           (SELECT removed_version FROM plant_store.users
+            WHERE users.store = $1 AND users.id = changes.owner)
+    FROM plant_store.changes
+    WHERE changes.store = $1 AND plant = $2 ORDER BY version DESC, number DESC LIMIT $3`,
   list: sql<LogRow>`
     SELECT ${columns}, token, request, plant, version, number FROM plant_store.changes
     WHERE store = $1 AND (version, number) > ($2, $3) ORDER BY version, number LIMIT $4`,
@@ -130,14 +143,30 @@ export function findLogEnd(store: number): BoundStatement {
   return [logSql.findEnd, [store]];
 }
 
-/** Adds changes at the end of the log: to the last version, because they are no group of changes to plants. */
-export function appendToLog(
+/**
+ * Adds changes to shares, tokens and users at the end of the log: to the last version, because they are no group of
+ * changes to plants. `end` has the row of `findLogEnd`.
+ */
+export type AppendToLog = (
   store: number,
   end: readonly (readonly unknown[])[] | undefined,
   entries: readonly LogEntry[],
-): BoundStatement[] {
-  const [version = 0, number = 0] = (end?.[0] ?? []) as [number?, number?]; // a row of `findLogEnd`
-  return entries.length === 0 ? [] : [addToLog(store, version, number + 1, entries)];
+) => BoundStatement[];
+
+/** `keepMs` as in `WriteSettings`. */
+export function appenderTo(keepMs: number | undefined): AppendToLog {
+  return (store, end, entries) => {
+    const [version = 0, number = 0] = (end?.[0] ?? []) as [number?, number?]; // see above
+    const isLogged = entries.length > 0 && keepMs !== 0;
+    return [
+      ...(isLogged ? [addToLog(store, version, number + 1, entries)] : []),
+      ...(keepMs === undefined ? [] : [removeOld(store, keepMs)]),
+    ];
+  };
+}
+
+export function removeOld(store: number, keepMs: number): BoundStatement {
+  return [logSql.removeOld, [store, Date.now() - keepMs]];
 }
 
 export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
@@ -145,13 +174,6 @@ export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
 }
 
 export function openLog(cluster: Cluster, names: Names, users: UserStorage): ChangeLog {
-  async function findOwner(store: number, plant: number): Promise<number | undefined> {
-    const [existing] = await cluster.read(store, findSql, [store, plant]);
-    if (existing !== undefined) return existing[2];
-    const [deleted] = await cluster.read(store, logSql.findDeleted, [store, [plant]]);
-    return deleted?.[3];
-  }
-
   /** The names of the users in these rows. */
   async function namesIn(
     store: number,
@@ -161,13 +183,19 @@ export function openLog(cluster: Cluster, names: Names, users: UserStorage): Cha
     return users.namesOf(store, numbers);
   }
 
+  /** Of a plant that is older than the log. */
+  async function findOwner(store: number, plant: number): Promise<number | undefined> {
+    return (await cluster.read(store, findSql, [store, plant]))[0]?.[2];
+  }
+
   return {
     async history({ store, read }, plant, limit) {
-      const owner = await findOwner(store, plant);
+      const rows = await cluster.read(store, logSql.history, [store, plant, maxHistory]);
+      const owner = rows[0] === undefined ? await findOwner(store, plant) : ownerOf(rows);
       if (owner === undefined || !reaches(read, owner)) return undefined;
-      const rows = await cluster.read(store, logSql.history, [store, plant, limit]);
       const userNames = await namesIn(store, rows);
-      return sinceCreation(rows.map((row) => toPlantChange(row, userNames)));
+      const changes = rows.map((row) => toPlantChange(row, userNames));
+      return sinceCreation(changes).slice(0, limit);
     },
 
     async list(query) {
@@ -183,6 +211,16 @@ export function openLog(cluster: Cluster, names: Names, users: UserStorage): Cha
       );
     },
   };
+}
+
+/** The owner of the plant or, if it was deleted, its last one unless they were removed since. */
+function ownerOf(rows: readonly HistoryRow[]): number | undefined {
+  const [existing] = rows;
+  if (existing !== undefined && existing[7] !== null) return existing[7];
+  const deleted = rows.find(([event]) => event === 'deleted');
+  if (deleted === undefined) return undefined;
+  const { 3: owner, 6: version, 8: removedVersion } = deleted;
+  return removedVersion === null || removedVersion >= version ? undefined : (owner ?? undefined);
 }
 
 function toPlantChange(

@@ -18,15 +18,18 @@ import {
 } from '../../access/share-storage.ts';
 import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
-import { appendToLog, findLogEnd, type LogEntry } from './log.ts';
+import { type AppendToLog, findLogEnd, type LogEntry } from './log.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
-type CountRow = readonly [count: number, access: ShareAccess | null];
+type CountRow = readonly [count: number, access: ShareAccess | null, isActive: boolean];
 
 export const shareSql = {
   count: sql<CountRow>`
-    SELECT count(*), min(access) FILTER (WHERE user_name = $3) FROM plant_store.shares
+    SELECT count(*), min(access) FILTER (WHERE user_name = $3), EXISTS (
+      SELECT 1 FROM plant_store.users
+      WHERE users.store = $1 AND users.id = $2 AND removed_at IS NULL)
+    FROM plant_store.shares
     WHERE store = $1 AND owner = $2`,
   // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
   // is not being removed.
@@ -65,7 +68,7 @@ export const shareSql = {
     ORDER BY shares.owner, shares.user_name LIMIT $4`,
 };
 
-export function openShares(cluster: Cluster, names: Names): ShareStorage {
+export function openShares(cluster: Cluster, names: Names, appendToLog: AppendToLog): ShareStorage {
   return {
     async set(
       store: number,
@@ -86,7 +89,7 @@ export function openShares(cluster: Cluster, names: Names): ShareStorage {
           ...identifyAgain(by),
         ],
         ([, counted = [], end, identified]) => {
-          const [count, before] = counted[0] as CountRow; // an aggregate always returns a row
+          const [count, before, isActive] = counted[0] as CountRow; // an aggregate always returns a row
           isNew = before === null;
           const isFull = isNew && count >= maxGivenShares;
           const values = [store, found.user, user, access, sinceMs];
@@ -98,7 +101,7 @@ export function openShares(cluster: Cluster, names: Names): ShareStorage {
             name: user,
             tag: access,
           };
-          const entries = before === access || found.isRemoved ? [] : [entry];
+          const entries = before === access || !isActive ? [] : [entry];
           const refusal = refusalOf(by, identified) ?? (isFull ? tooManyShares() : undefined);
           return refusal ?? [[shareSql.set, values], ...appendToLog(store, end, entries)];
         },

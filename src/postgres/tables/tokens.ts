@@ -31,7 +31,10 @@ import {
   refusalOf,
   reviveUser,
 } from './grants.ts';
-import { appendToLog, findLogEnd, type LogEntry } from './log.ts';
+import { type AppendToLog, findLogEnd, type LogEntry } from './log.ts';
+import type { Cluster } from '../citus/cluster.ts';
+import type { GrantsVersions } from './grants-version.ts';
+import type { Names } from './names.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { settled } from '../errors.ts';
 
@@ -57,6 +60,7 @@ export const tokenSql = {
     INSERT INTO plant_store.tokens
       (store, hash, user_id, family, scopes, label, created_at, expires_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+  find: sql`SELECT 1 FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`
     UPDATE plant_store.tokens SET revoked_at = coalesce(revoked_at, $4)
@@ -77,6 +81,13 @@ export const tokenSql = {
 };
 
 export class Tokens extends Grants implements IdentityStorage {
+  readonly #appendToLog: AppendToLog;
+
+  constructor(cluster: Cluster, versions: GrantsVersions, names: Names, appendToLog: AppendToLog) {
+    super(cluster, versions, names);
+    this.#appendToLog = appendToLog;
+  }
+
   async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
     const store = await this.names.findStore(name.store);
     const found = store === undefined ? undefined : await this.names.findUser(store, name.user);
@@ -99,12 +110,19 @@ export class Tokens extends Grants implements IdentityStorage {
       tag: columns[1],
     };
     await server.transactInTwo(
-      [changeGrantsVersion(owner.store), findLogEnd(owner.store)],
-      ([, end]) => [
-        reviveUser(owner, role),
-        [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
-        ...appendToLog(owner.store, end, [entry]),
+      [
+        changeGrantsVersion(owner.store),
+        findLogEnd(owner.store),
+        [tokenSql.find, [owner.store, hash]],
       ],
+      ([, end, committed = []]) =>
+        committed.length > 0 // by an earlier attempt
+          ? []
+          : [
+              reviveUser(owner, role),
+              [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
+              ...this.#appendToLog(owner.store, end, [entry]),
+            ],
     );
     return { token: text, id };
   }
@@ -138,7 +156,7 @@ export class Tokens extends Grants implements IdentityStorage {
       const values = [store, hash, user, lineBelow(lineOf(found), parent), ...columns];
       const add: BoundStatement[] = [
         [tokenSql.addToken, values],
-        ...appendToLog(store, end, [entry]),
+        ...this.#appendToLog(store, end, [entry]),
       ];
       return ended.length === 0 ? add : [[tokenSql.deleteOwn, [store, ended]], ...add];
     });
@@ -197,7 +215,7 @@ export class Tokens extends Grants implements IdentityStorage {
           ...token,
         };
         return [
-          ...appendToLog(store, end, before === undefined ? [entry] : []),
+          ...this.#appendToLog(store, end, before === undefined ? [entry] : []),
           [tokenSql.revoke, [store, first, last, revokedAtMs]],
           find,
         ];

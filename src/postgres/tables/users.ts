@@ -13,7 +13,7 @@ import type {
 import { tokenId } from '../../access/token.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { changeGrantsVersion } from './grants.ts';
-import { appendToLog, findLogEnd, toPlant, type LogEntry, type PlantRow } from './log.ts';
+import { type AppendToLog, findLogEnd, toPlant, type LogEntry, type PlantRow } from './log.ts';
 import type { Names } from './names.ts';
 import { ownerRange } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
@@ -68,8 +68,11 @@ export const userSql = {
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
   movePlants: sql`
     UPDATE plant_store.plants SET owner = $2 WHERE store = $1 AND id = ANY ($3::bigint[])`,
-  canRemove: sql<readonly [version: number]>`
-    SELECT version FROM plant_store.stores
+  canRemove: sql<readonly [version: number, isActive: boolean]>`
+    SELECT version, EXISTS (
+      SELECT 1 FROM plant_store.users
+      WHERE users.store = $1 AND users.id = $2 AND removed_at IS NULL)
+    FROM plant_store.stores
     WHERE store = $1
       AND NOT EXISTS (SELECT 1 FROM plant_store.shares WHERE shares.store = $1 AND owner = $2)
       AND NOT EXISTS (SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser})`,
@@ -78,7 +81,7 @@ export const userSql = {
     WHERE store = $1 AND id = $2`,
 };
 
-export function openUsers(cluster: Cluster, names: Names): UserStorage {
+export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToLog): UserStorage {
   return {
     async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
       const server = await cluster.anyServer();
@@ -196,8 +199,9 @@ export function openUsers(cluster: Cluster, names: Names): UserStorage {
         ],
         ([, end, found = [], tokens = []]) => {
           isRemoved = found.length > 0;
+          const isActive = found[0]?.[1] === true;
           const entries: LogEntry[] = [
-            { event: 'user-removed', owner: user },
+            ...(isActive ? [{ event: 'user-removed', owner: user } as const] : []),
             ...tokens.map((row) => revocation(store, user, row)),
           ];
           return isRemoved

@@ -52,6 +52,7 @@ interface StoreState {
 
 export class Decisions {
   readonly #quotas: Quotas;
+  readonly #hasLog: boolean;
   readonly state: StoreState;
   /** The plants before the group, by id. */
   readonly #before: ReadonlyMap<number, OwnedPlant>;
@@ -62,8 +63,10 @@ export class Decisions {
   /** What happened, in order. */
   readonly entries: LogEntry[] = [];
 
-  constructor(quotas: Quotas, state: StoreState) {
+  /** Without a log, only the new use of an id is an entry, so that no history has an earlier plant. */
+  constructor(quotas: Quotas, hasLog: boolean, state: StoreState) {
     this.#quotas = quotas;
+    this.#hasLog = hasLog;
     this.state = state;
     this.#before = new Map(state.plants);
   }
@@ -108,9 +111,10 @@ export class Decisions {
     if (id === undefined) throw defect(new Error('too few random ids'));
     if (plants.has(id)) throw idTaken(id);
     this.#assertRoom(owner);
+    const isUsedAgain = id <= lastId;
     this.state.lastId = Math.max(lastId, id);
     this.#add({ id, name, tag, owner });
-    this.#log('created', change, id);
+    if (this.#hasLog || isUsedAgain) this.#log('created', change, id);
     if (key !== undefined) this.#addKey(owner, key, id);
     return id;
   }
@@ -122,7 +126,7 @@ export class Decisions {
     if (updated.name === plant.name && updated.tag === plant.tag) return plant;
     this.state.plants.set(plant.id, updated);
     this.#changed.add(plant.id);
-    this.#log('updated', change, plant.id, plant);
+    if (this.#hasLog) this.#log('updated', change, plant.id, plant);
     return updated;
   }
 
@@ -131,10 +135,10 @@ export class Decisions {
     if (plant === undefined) return false;
     const { id, owner } = plant;
     this.state.plants.delete(id);
-    this.state.deleted.set(id, plant);
+    if (this.#hasLog) this.state.deleted.set(id, plant);
     this.#changed.add(id);
     this.#count(owner, -1);
-    this.#log('deleted', change, id, plant);
+    if (this.#hasLog) this.#log('deleted', change, id, plant);
     return true;
   }
 
@@ -148,7 +152,7 @@ export class Decisions {
     if (existing !== undefined || deleted === undefined) throw idTaken(id);
     this.#assertRoom(deleted.owner);
     this.#add(deleted);
-    this.#log('restored', change, id);
+    if (this.#hasLog) this.#log('restored', change, id);
     return deleted;
   }
 

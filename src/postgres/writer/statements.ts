@@ -42,13 +42,17 @@ export const changeSql = {
     UPDATE plant_store.stores SET last_id = $2, version = $3, writer = $4, plants = $5
     WHERE store = $1`,
   findKeys: sql<readonly [user: number, key: string, fingerprint: string, plant: number]>`
-    SELECT user_id, key_hash, fingerprint, plant FROM plant_store.idempotency_keys
-    WHERE store = $1 AND key_hash = ANY ($2::text[]) AND at >= $3`,
+    SELECT user_id, key_hash, fingerprint, plant
+    FROM plant_store.idempotency_keys JOIN plant_store.users
+      ON users.store = idempotency_keys.store AND users.id = user_id
+    WHERE idempotency_keys.store = $1 AND users.store = $1 AND key_hash = ANY ($2::text[])
+      AND at >= $3 AND version > removed_version`,
   addKeys: sql`
-    INSERT INTO plant_store.idempotency_keys (store, key_hash, user_id, fingerprint, plant, at)
-    VALUES ($1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), $6)
+    INSERT INTO plant_store.idempotency_keys (store, key_hash, user_id, fingerprint, plant, version, at)
+    VALUES ($1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), $6, $7)
     ON CONFLICT (store, key_hash, user_id)
-    DO UPDATE SET fingerprint = excluded.fingerprint, plant = excluded.plant, at = excluded.at`,
+    DO UPDATE SET fingerprint = excluded.fingerprint, plant = excluded.plant,
+      version = excluded.version, at = excluded.at`,
   // A group adds fewer.
   removeOldKeys: sql`
     DELETE FROM plant_store.idempotency_keys WHERE store = $1 AND at <= (

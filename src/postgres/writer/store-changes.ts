@@ -13,7 +13,14 @@ import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { addToLog, logSql, toPlant, type LogEntry, type PlantRow } from '../tables/log.ts';
+import {
+  addToLog,
+  logSql,
+  removeOld,
+  toPlant,
+  type LogEntry,
+  type PlantRow,
+} from '../tables/log.ts';
 import { Decisions, keyOf, type NewKey, type Outcome } from './decisions.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
@@ -113,7 +120,7 @@ export class StoreChanges {
   async decide(connection: Connection): Promise<void> {
     const [lastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const changes = await this.#identifyAgain(connection, grants);
-    const locked = new Decisions(this.#quotas, {
+    const locked = new Decisions(this.#quotas, this.#keepChangesMs !== 0, {
       lastId,
       randomIds: await this.#drawIds(connection, lastId),
       plants: this.#plants,
@@ -173,12 +180,8 @@ export class StoreChanges {
     const keepMs = this.#keepChangesMs;
     const removes = entries.length >= smallGroup || version % smallGroupsPerRemoval === 0;
     await settled([
-      keepMs === 0 || entries.length === 0
-        ? none
-        : connection.query(...addToLog(store, version, 1, entries)),
-      keepMs === undefined || !removes
-        ? none
-        : connection.query(logSql.removeOld, [store, Date.now() - keepMs]),
+      entries.length === 0 ? none : connection.query(...addToLog(store, version, 1, entries)),
+      keepMs === undefined || !removes ? none : connection.query(...removeOld(store, keepMs)),
     ]);
   }
 
@@ -193,7 +196,7 @@ export class StoreChanges {
     ];
     await settled([
       connection.query(changeSql.removeOldKeys, [store, nowMs - keepKeysMs]),
-      connection.query(changeSql.addKeys, [store, ...columns, nowMs]),
+      connection.query(changeSql.addKeys, [store, ...columns, this.version, nowMs]),
     ]);
   }
 

@@ -36,6 +36,8 @@ CREATE TABLE idempotency_keys (
   user        INTEGER NOT NULL,
   fingerprint TEXT    NOT NULL,
   plant       INTEGER NOT NULL,
+  -- That of the store. A later user of the same name does not get the key.
+  version     INTEGER NOT NULL,
   at          INTEGER NOT NULL,
   PRIMARY KEY (store, key_hash, user)
 ) STRICT, WITHOUT ROWID;

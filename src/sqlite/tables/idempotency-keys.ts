@@ -12,10 +12,11 @@ export type IdempotencyKeys = ReturnType<typeof openIdempotencyKeys>;
 export function openIdempotencyKeys(prepare: Prepare) {
   const find = prepare<[fingerprint: string, plant: number]>(`
     SELECT fingerprint, plant FROM idempotency_keys
-    WHERE store = ? AND key_hash = ? AND user = ? AND at >= ?`);
+    WHERE store = ?1 AND key_hash = ?2 AND user = ?3 AND at >= ?4 AND version > (
+      SELECT removed_version FROM users WHERE users.store = ?1 AND users.user = ?3)`);
   const set = prepare(`
-    INSERT OR REPLACE INTO idempotency_keys (store, key_hash, user, fingerprint, plant, at)
-    VALUES (?, ?, ?, ?, ?, ?)`);
+    INSERT OR REPLACE INTO idempotency_keys (store, key_hash, user, fingerprint, plant, version, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const removeOld = prepare(`
     DELETE FROM idempotency_keys WHERE (store, key_hash, user) IN (
       SELECT store, key_hash, user FROM idempotency_keys INDEXED BY idempotency_keys_by_time
@@ -28,10 +29,17 @@ export function openIdempotencyKeys(prepare: Prepare) {
       return row && plantOfKey({ fingerprint: row[0], plant: row[1] }, key);
     },
 
-    add(store: number, user: number, [key, fingerprint]: CreateKey, plant: number): void {
+    /** `version` is that of the store in this transaction: a later user of the name does not get the key. */
+    add(
+      store: number,
+      user: number,
+      [key, fingerprint]: CreateKey,
+      plant: number,
+      version: number,
+    ): void {
       const nowMs = Date.now();
       removeOld.run(store, nowMs - keepKeysMs);
-      set.run(store, key, user, fingerprint, plant, nowMs);
+      set.run(store, key, user, fingerprint, plant, version, nowMs);
     },
   };
 }

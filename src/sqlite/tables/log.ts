@@ -58,11 +58,11 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   const insert = prepare(`
     INSERT INTO changes (store, version, number, event, at, user, token, request, plant, owner, name, tag)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
-  const oldest = `SELECT version, at FROM changes WHERE store = ?1 ORDER BY version, number`;
-  const findOldest = prepare<[version: number, at: number]>(`${oldest} LIMIT 1`);
+  const oldest = `SELECT version, number, at FROM changes WHERE store = ?1 ORDER BY version, number`;
+  const findOldest = prepare<[version: number, number: number, at: number]>(`${oldest} LIMIT 1`);
   const removeOldest = prepare(`
-    DELETE FROM changes WHERE store = ?1 AND version <= (
-      SELECT max(version) FROM (${oldest} LIMIT ${maxRemovedChanges}) WHERE at < ?2)`);
+    DELETE FROM changes WHERE (store, version, number) IN (
+      SELECT ?1, version, number FROM (${oldest} LIMIT ${maxRemovedChanges}) WHERE at < ?2)`);
   const findLastDeletion = prepare<[owner: number, name: string, tag: string, version: number]>(`
     SELECT owner, name, tag, version
     FROM (SELECT event, owner, name, tag, version FROM ${ofPlant} LIMIT ${maxHistory})
@@ -107,11 +107,17 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     ...reads,
     findDeleted,
 
-    /** Adds a change of this transaction. */
-    add(store: number, event: ChangeEvent, [by, request]: Author, subject: Subject): void {
+    /** Adds a change of this transaction. Without a log, only a `border` is added: the new use of an id. */
+    add(
+      store: number,
+      event: ChangeEvent,
+      [by, request]: Author,
+      subject: Subject,
+      isBorder = false,
+    ): void {
       const row = stores.of(store);
       row.changes++;
-      if (keepMs === 0) return;
+      if (keepMs === 0 && !isBorder) return;
       const { plant = null, owner = null, name = null, tag = null } = subject;
       insert.run(
         store,
@@ -132,9 +138,10 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     /** Removes a bounded number of changes that are too old. */
     removeOld(store: number): void {
       if (keepMs === undefined) return;
-      const beforeMs = Date.now() - keepMs;
-      const oldestAt = findOldest.get(store)?.[1] ?? Infinity;
-      if (oldestAt < beforeMs) removeOldest.run(store, beforeMs);
+      const nowMs = Date.now();
+      const [, , oldestAt = nowMs] = findOldest.get(store) ?? [];
+      // A process whose clock was ahead can have written the oldest change.
+      if (oldestAt < nowMs - keepMs || oldestAt > nowMs) removeOldest.run(store, nowMs - keepMs);
     },
   };
 }

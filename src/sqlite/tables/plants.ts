@@ -73,10 +73,11 @@ export function openPlants(
         if (requestedId !== undefined || nextId !== undefined) throw idTaken(id);
         id = randomId();
       }
+      const isUsedAgain = id <= row.lastId;
       row.lastId = Math.max(id, row.lastId);
       counts.add(store, owner, 1);
-      log.add(store, 'created', [by, request], { plant: id });
-      if (key !== undefined) keys.add(store, owner, key, id);
+      log.add(store, 'created', [by, request], { plant: id }, isUsedAgain);
+      if (key !== undefined) keys.add(store, owner, key, id, row.version);
       return id;
     },
 

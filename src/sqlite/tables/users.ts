@@ -51,6 +51,9 @@ export function openUsers(
       WHERE store = ?1 AND owner = ?2 ORDER BY id LIMIT ?4)
       AND EXISTS (SELECT 1 FROM users WHERE store = ?1 AND user = ?3 AND removed_at IS NULL)
     RETURNING id, name, tag`);
+  const findActive = prepare(
+    'SELECT 1 FROM users WHERE store = ? AND user = ? AND removed_at IS NULL',
+  );
   const remove = prepare(`
     UPDATE users SET removed_at = coalesce(removed_at, ?3), removed_version = ?4
     WHERE store = ?1 AND user = ?2
@@ -102,8 +105,9 @@ export function openUsers(
 
     remove({ store, user }, removedAtMs) {
       const { version } = stores.of(store);
+      const isActive = findActive.get(store, user) !== undefined;
       if (remove.run(store, user, removedAtMs, version).changes === 0) return false;
-      log.add(store, 'user-removed', [], { owner: user });
+      if (isActive) log.add(store, 'user-removed', [], { owner: user });
       revokeAll(store, user, removedAtMs);
       return true;
     },
