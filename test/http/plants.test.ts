@@ -203,13 +203,15 @@ describe('HEAD and OPTIONS', () => {
     const { call } = await startApp(t);
     const allowed = {
       '/plants': 'GET, HEAD, OPTIONS, POST',
-      '/plants/1': 'DELETE, GET, HEAD, OPTIONS',
+      '/plants/1': 'DELETE, GET, HEAD, OPTIONS, PATCH',
+      '/plants/1/restore': 'OPTIONS, POST',
+      '/plants/1/history': 'GET, HEAD, OPTIONS',
       '/livez': 'GET, HEAD, OPTIONS',
     };
     for (const [path, allow] of Object.entries(allowed)) {
       const options = await call('OPTIONS', path);
       assert.deepEqual([options.status, options.headers.get('allow')], [204, allow]);
-      for (const method of ['PUT', 'PATCH', 'PROPFIND']) {
+      for (const method of ['PUT', 'SEARCH', 'PROPFIND']) {
         const refused = await call(method, path, { body: '<x/>' });
         assert.deepEqual([refused.status, refused.headers.get('allow')], [405, allow]);
         assert.partialDeepStrictEqual(refused.json, {

@@ -137,7 +137,7 @@ it('returns the allowed methods for CONNECT', async (t) => {
   for (const length of [0, 3]) {
     const headers = ['Host: x:80', `Content-Length: ${length}`];
     const answer = await exchange(port, request('CONNECT x:80', headers, 'ab'));
-    assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST, PUT\r$/im);
+    assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r$/im);
     assert.match(answer, /^connection: close\r$/im);
   }
 });
@@ -350,7 +350,7 @@ it('returns the methods of the whole service for OPTIONS *', async (t) => {
   const { port } = await startApp(t);
   const answer = await exchange(port, request('OPTIONS *', ['Host: x']));
   assert.match(answer, /^HTTP\/1\.1 204 /);
-  assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, POST, PUT\r$/m);
+  assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r$/m);
 });
 
 it('keeps serving a connection after a refused request', async (t) => {
