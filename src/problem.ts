@@ -18,6 +18,7 @@ export type ProblemKind =
   | 'too-many-shares'
   | 'too-many-tokens'
   | 'precondition-failed'
+  | 'idempotency-key-reused'
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'

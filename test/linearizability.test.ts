@@ -317,12 +317,12 @@ describe('the check of one plant', () => {
     const agrees = fc.property(plans, fc.nat(), effects, (all, victim, effect) => {
       const history = runPlans(all);
       assert.equal(check(history), undefined);
-      const changed = history.map((one, at) =>
+      const mutated = history.map((one, at) =>
         at === victim % history.length ? { ...one, effect } : one,
       );
-      const isRight = tryEveryOrder(changed);
+      const isRight = tryEveryOrder(mutated);
       counts[isRight ? 'right' : 'wrong']++;
-      assert.equal(check(changed) === undefined, isRight);
+      assert.equal(check(mutated) === undefined, isRight);
     });
     fc.assert(agrees, { numRuns: 5_000 }); // a failure prints its seed
     assert.ok(Math.min(counts.right, counts.wrong) > 500, JSON.stringify(counts));

@@ -11,6 +11,7 @@ import {
   type Scope,
   type ShareAccess,
 } from '../src/access/access.ts';
+import { fold } from '../src/plants/folding.ts';
 import { plantFields, type Plant, type PlantField } from '../src/plants/plant.ts';
 import type { Answer, TestApp } from './support/app.ts';
 
@@ -61,6 +62,7 @@ type Request =
       limit: number | undefined;
       after: number | undefined;
       tag: string | undefined;
+      q: string | undefined;
       fields: Fields;
     }
   | { kind: 'share'; user: string; access: ShareAccess }
@@ -81,6 +83,9 @@ const text = fc
   .string({ unit: 'grapheme', minLength: 1, maxLength: 8 })
   .filter((one) => /\S/.test(one) && !/\p{Cc}/u.test(one) && one.isWellFormed());
 const tag = fc.oneof(fc.constantFrom('', 'a', 'A', 'a b', 'é'), text);
+const searched = fc
+  .oneof(fc.constantFrom('a', 'É', ' '), text)
+  .filter((one) => fold(one).trim() !== '');
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
 const fields = maybe(fc.shuffledSubarray([...plantFields], { minLength: 1 }));
 const condition = fc.oneof(
@@ -138,6 +143,7 @@ const anyRequest: fc.Arbitrary<Request> = fc.oneof(
       limit: maybe(fc.integer({ min: 1, max: 6 })),
       after: maybe(fc.oneof(fc.constant(0), id)),
       tag: maybe(tag),
+      q: maybe(searched),
       fields,
     }),
   },
@@ -339,11 +345,13 @@ class Model {
     const all = this.#reachable(person, 'read')
       .filter((plant) => plant.id > (request.after ?? 0))
       .filter((plant) => request.tag === undefined || plant.tag === request.tag)
+      .filter((plant) => request.q === undefined || isFound(plant, request.q))
       .toSorted((a, b) => a.id - b.id);
     const page = all.slice(0, request.limit);
-    const { limit, tag: label, fields: asked } = request;
+    const { limit, tag: label, q, fields: asked } = request;
     let next = `/plants?limit=${limit}&after=${page.at(-1)?.id}`;
     if (label !== undefined) next += `&tag=${encodeURIComponent(label)}`;
+    if (q !== undefined) next += `&q=${encodeURIComponent(q)}`;
     for (const field of asked ?? []) next += `&fields=${field}`;
     return {
       status: 200,
@@ -422,9 +430,14 @@ const scopesOf: Record<Request['kind'], readonly Scope[]> = {
 const notFound = { status: 404, problem: 'plant-not-found' };
 const changed = { status: 412, problem: 'precondition-failed' };
 
+function isFound({ name, tag: label }: Plant, q: string): boolean {
+  return [name, label].some((one) => fold(one).includes(fold(q)));
+}
+
 function json(plant: Plant, wanted: Fields): string {
   const members = (wanted ?? ['name', 'tag']).map(
-    (field) => `${JSON.stringify(field)}:${JSON.stringify(plant[field])}`,
+    (field) =>
+      `${JSON.stringify(field)}:${JSON.stringify({ ...plant, owner: undefined, access: undefined }[field])}`,
   );
   return `{${members.join()}}`;
 }
@@ -432,10 +445,11 @@ function json(plant: Plant, wanted: Fields): string {
 function queryOf(request: Request): string {
   const query = new URLSearchParams();
   if (request.kind === 'list') {
-    const { limit, after, tag: label } = request;
+    const { limit, after, tag: label, q } = request;
     if (limit !== undefined) query.set('limit', String(limit));
     if (after !== undefined) query.set('after', String(after));
     if (label !== undefined) query.set('tag', label);
+    if (q !== undefined) query.set('q', q);
   }
   if (request.kind === 'history' && request.limit !== undefined) {
     query.set('limit', String(request.limit));

@@ -27,22 +27,32 @@ it('pages of many owners are complete, however their plants are distributed', as
     ids.map((id) => [1, id, ownerOf(id), id % 2 === 0 ? 'even' : '', `plant ${id}`]),
   );
   for (const count of [3, owners.length]) {
-    const caller: ReadAccess = { store: 1, user: 1, read: owners.slice(0, count) };
-    for (const tag of [undefined, 'even']) {
+    const caller: ReadAccess = {
+      store: 1,
+      user: 1,
+      read: owners.slice(0, count),
+      write: [1],
+      scopes: new Set(),
+    };
+    for (const filter of [{}, { tag: 'even' }, { q: 'ÉVEN' }, { tag: 'even', q: 'plant' }]) {
       const expected = ids.filter(
-        (id) => ownerOf(id) <= count && (tag === undefined || id % 2 === 0),
+        (id) => ownerOf(id) <= count && (Object.keys(filter).length === 0 || id % 2 === 0),
       );
       for (const limit of [7, 100, 1_000]) {
         const found: number[] = [];
         for (let after: number | undefined = 0; after !== undefined;) {
           const fields = ['id'] as const;
-          const page = await storage.plants.list(caller, { after, limit, tag, fields });
+          const page = await storage.plants.list(caller, { after, limit, ...filter, fields });
           const plants = JSON.parse(`[${page.json}]`) as { id: number }[]; // the fields of the query
           assert.ok(page.next === undefined || plants.length === limit);
           found.push(...plants.map(({ id }) => id));
           after = page.next;
         }
-        assert.deepEqual(found, expected, `${count} owners, limit ${limit}, tag ${tag}`);
+        assert.deepEqual(
+          found,
+          expected,
+          `${count} owners, limit ${limit}, ${JSON.stringify(filter)}`,
+        );
       }
     }
   }

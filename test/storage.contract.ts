@@ -6,13 +6,13 @@ import { describe, it, type TestContext } from 'node:test';
 import type { Caller, Grant, Role } from '../src/access/access.ts';
 import { scopes, stateOf } from '../src/access/access.ts';
 import { maxId } from '../src/plants/ids.ts';
-import type { Plant, PlantField } from '../src/plants/plant.ts';
-import { defaultFields, plantJson } from '../src/plants/lists.ts';
+import type { Plant } from '../src/plants/plant.ts';
+import { defaultFields } from '../src/plants/lists.ts';
 import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import type { Storage, WriteSettings } from '../src/storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
-import { create, find } from './support/plain-plants.ts';
+import { create, find, plantJson, type StoredField } from './support/plain-plants.ts';
 import { identify } from './support/tokens.ts';
 
 export interface StorageUnderTest {
@@ -175,7 +175,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
       });
     }
 
-    it('finds the plants with a tag among many, and reports if more follow', async (t) => {
+    it('finds the plants with a tag or a text among many, and reports if more follow', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
       const tagged = new Set([1, 1_999, 2_000, 2_001, 5_000, 9_999, 10_000, 10_001, 20_500]);
@@ -202,29 +202,74 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         [reaching([alice, bob], alice), all],
         [await caller(storage, 'eve', 'manager'), all],
       ] as const) {
-        for (let after = 0; after <= found.length; after++) {
-          const rest = found.slice(after);
-          for (let limit = 1; limit <= rest.length + 1; limit++) {
-            const page = await storage.plants.list(who, {
-              after: found[after - 1] ?? 0,
-              limit,
-              tag: 'rare',
-              fields: ['id'],
-            });
-            assert.deepEqual(page, {
-              json: rest
-                .slice(0, limit)
-                .map((id) => `{"id":${id}}`)
-                .join(),
-              next: limit < rest.length ? rest[limit - 1] : undefined,
-            });
+        for (const filter of [{ tag: 'rare' }, { q: 'RÁRE' }])
+          for (let after = 0; after <= found.length; after++) {
+            const rest = found.slice(after);
+            for (let limit = 1; limit <= rest.length + 1; limit++) {
+              const page = await storage.plants.list(who, {
+                after: found[after - 1] ?? 0,
+                limit,
+                ...filter,
+                fields: ['id'],
+              });
+              assert.deepEqual(page, {
+                json: rest
+                  .slice(0, limit)
+                  .map((id) => `{"id":${id}}`)
+                  .join(),
+                next: limit < rest.length ? rest[limit - 1] : undefined,
+              });
+            }
           }
-        }
       }
       const query = { after: 0, limit: 100, tag: 'rare', fields: ['id'] } as const;
       const none = await storage.plants.list(alice, { ...query, tag: 'none' });
       assert.deepEqual(none, { json: '', next: undefined });
     });
+
+    for (const role of ['member', 'manager'] as const) {
+      it(`searches names and tags, whatever their case and accents, for a ${role}`, async (t) => {
+        const storage = await open(t);
+        const alice = await caller(storage, 'alice', role);
+        const bob = await caller(storage, 'bob');
+        const names = ['Łódź rose', 'Aloe', 'ROSE', 'Straße', '100% aloe_', '장미', 'İris'];
+        for (const [at, one] of names.entries()) {
+          const tag = at % 2 === 0 ? 'Blüte' : 'leaf';
+          await storage.plants.create(alice, { id: at + 1, name: one, tag });
+        }
+        await storage.plants.create(bob, { id: 100, name: 'rose of bob' });
+        const idsOf = async (query: Partial<PlantQuery>) =>
+          (await list(storage, alice, query)).map(({ id }) => id);
+        const bobs = role === 'manager' ? [100] : [];
+        const searches: Record<string, number[]> = {
+          rose: [1, 3, ...bobs],
+          Rosé: [1, 3, ...bobs],
+          lodz: [1],
+          ALOE: [2, 5],
+          strasse: [4],
+          bluete: [],
+          blute: [1, 3, 5, 7],
+          LEAF: [2, 4, 6],
+          '%': [5],
+          _: [5],
+          'a*e': [],
+          장미: [6],
+          장: [6],
+          iris: [7],
+          ŧ: [1, 2, 3, 4, 5, 6, 7].filter((id) => id % 2 === 1 || id === 4),
+          'none of them': [],
+        };
+        for (const [q, expected] of Object.entries(searches)) {
+          assert.deepEqual(await idsOf({ q }), expected, q);
+        }
+        assert.deepEqual(await idsOf({ q: 'rose', tag: 'Blüte' }), [1, 3]);
+        assert.deepEqual(await idsOf({ q: 'aloe', tag: 'leaf' }), [2]);
+        assert.deepEqual(await idsOf({ q: 'aloe', tag: 'blüte' }), []);
+        assert.deepEqual(await idsOf({ q: 'blute', limit: 2 }), [1, 3]);
+        assert.deepEqual(await idsOf({ q: 'blute', limit: 2, after: 3 }), [5, 7]);
+        assert.deepEqual(await idsOf({ q: 'blute', after: 7 }), []);
+      });
+    }
 
     it('rejects an interrupted scan, which is no complete page', async (t) => {
       const storage = await open(t);
@@ -249,7 +294,7 @@ export function storageContract({ name, open, openAgain }: StorageUnderTest): vo
         tag: '/',
       });
       const second = await create(storage, alice, { name: 'b' });
-      const orders: PlantField[][] = [
+      const orders: StoredField[][] = [
         ['id'],
         ['name', 'tag'],
         ['tag', 'name'],
@@ -735,7 +780,7 @@ async function list(
   who: Caller,
   query: Partial<PlantQuery> = {},
 ): Promise<Plant[]> {
-  const fields: PlantField[] = ['id', 'name', 'tag'];
+  const fields: StoredField[] = ['id', 'name', 'tag'];
   const page = await storage.plants.list(who, { after: 0, limit: 1_000, fields, ...query });
   const plants: Plant[] = JSON.parse(`[${page.json}]`);
   if (page.next !== undefined) assert.equal(page.next, plants.at(-1)?.id);

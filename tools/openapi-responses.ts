@@ -1,5 +1,5 @@
 /**
- * The responses of the operations, and their conditions, as openapi.json describes them. Each header, schema and problem is defined once,
+ * The responses of the operations, and their requestHeaders, as openapi.json describes them. Each header, schema and problem is defined once,
  * under its name in `components`. The table of problems.ts and docs/reference/errors.md describe problems.
  */
 import type { TSchema } from '@sinclair/typebox';
@@ -24,8 +24,8 @@ interface Responses {
   /** By status. */
   successes: Record<number, Success>;
   problems: readonly ProblemKind[];
-  /** The conditions that a request can have. */
-  conditions?: readonly (keyof typeof conditions)[];
+  /** The headers that a request can have. */
+  requestHeaders?: readonly (keyof typeof requestHeaders)[];
 }
 
 interface Success {
@@ -51,7 +51,8 @@ const operations: Record<string, Responses> = {
         hasEntityTag: true,
       },
     },
-    problems: ['insufficient-scope', 'quota-exceeded', 'id-taken'],
+    problems: ['insufficient-scope', 'quota-exceeded', 'id-taken', 'idempotency-key-reused'],
+    requestHeaders: ['Idempotency-Key'],
   },
   listPlants: {
     successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), isPage: true } },
@@ -66,19 +67,19 @@ const operations: Record<string, Responses> = {
       },
     },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    conditions: ['If-Match', 'If-None-Match'],
+    requestHeaders: ['If-Match', 'If-None-Match'],
   },
   updatePlant: {
     successes: {
       200: { description: 'The plant after the change.', schema: Plant, hasEntityTag: true },
     },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    conditions: ['If-Match'],
+    requestHeaders: ['If-Match'],
   },
   deletePlant: {
     successes: { 204: { description: 'The plant is deleted.' } },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    conditions: ['If-Match'],
+    requestHeaders: ['If-Match'],
   },
   restorePlant: {
     successes: { 200: { description: 'The plant is back.', schema: Plant, hasEntityTag: true } },
@@ -198,25 +199,29 @@ export const headers = {
   ),
 };
 
-function condition(name: string, description: string) {
+function requestHeader(name: string, description: string) {
   return { name, in: 'header', required: false, description, schema: { type: 'string' } };
 }
 
-/** The headers of conditional requests (RFC 9110, section 13). */
-export const conditions = {
-  'If-Match': condition(
+/** Those of conditional requests (RFC 9110, section 13), and that of repeatable ones. */
+export const requestHeaders = {
+  'If-Match': requestHeader(
     'If-Match',
     'Entity tags, separated by commas, or `*` for any. Unless the plant has one of them, the response is 412 and nothing changes. A weak tag (`W/"..."`) never matches.',
   ),
-  'If-None-Match': condition(
+  'Idempotency-Key': requestHeader(
+    'Idempotency-Key',
+    'Makes the request repeatable: for 24 hours, a request with the same key and the same plant gets the response of the first one, and creates nothing. 1 to 255 ASCII characters in quotation marks, such as a UUID: a new one for each plant.',
+  ),
+  'If-None-Match': requestHeader(
     'If-None-Match',
     'Entity tags of states that you have, separated by commas. If the plant has one of them, the response is 304, without the plant.',
   ),
 };
 
 /** The parameters of an operation that are headers. */
-export function conditionsOf({ operationId }: Operation): object[] {
-  return (operations[operationId]?.conditions ?? []).map((name) => conditions[name]);
+export function requestHeadersOf({ operationId }: Operation): object[] {
+  return (operations[operationId]?.requestHeaders ?? []).map((name) => requestHeaders[name]);
 }
 
 /** The responses of an operation, by status. */

@@ -3,7 +3,13 @@
  * and the types of the client, which come from there.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { roles, type GrantState, type Role } from '../src/access/access.ts';
+import {
+  roles,
+  shareAccesses,
+  type GrantState,
+  type Role,
+  type ShareAccess as ShareAccessName,
+} from '../src/access/access.ts';
 import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import { Scope } from '../src/http/routes/token-schemas.ts';
 import { plantEvents, type PlantEvent } from '../src/log/change-log.ts';
@@ -25,6 +31,19 @@ export const Plant = Type.Object(
         minimum: 1,
         maximum: maxId,
         description: 'Its id, unique in the store. Present only if `fields` names it.',
+      }),
+    ),
+    owner: Type.Optional(
+      Type.String({
+        description: 'The name of the user who owns it. Present only if `fields` names it.',
+      }),
+    ),
+    access: Type.Optional(
+      Type.Unsafe<ShareAccessName>({
+        type: 'string',
+        enum: [...shareAccesses],
+        description:
+          'What you can do with it: `write` includes changes. Present only if `fields` names it.',
       }),
     ),
   } satisfies Record<PlantField, TSchema>,

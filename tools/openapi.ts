@@ -17,8 +17,8 @@ import type { Storage } from '../src/storage.ts';
 import { OptionalKind } from '../src/shared/typebox.ts';
 import { blocksOf, Page } from './markdown.ts';
 import {
-  conditions,
-  conditionsOf,
+  requestHeaders,
+  requestHeadersOf,
   exampleRequestId,
   headers,
   problemComponents,
@@ -125,7 +125,7 @@ function operationsOfRoutes() {
       parameters: [
         ...parametersIn('path', params),
         ...parametersIn('query', querystring),
-        ...conditionsOf(operation),
+        ...requestHeadersOf(operation),
       ],
       ...(body && {
         requestBody: {
@@ -146,7 +146,7 @@ function operationsOfRoutes() {
   });
   // Only the first one of a name: the others are part of their operations.
   const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter] as const);
-  return { paths, parameters: { ...Object.fromEntries(byName.toReversed()), ...conditions } };
+  return { paths, parameters: { ...Object.fromEntries(byName.toReversed()), ...requestHeaders } };
 }
 
 function parameterOf(name: string, place: string, required: boolean, schema: TSchema) {

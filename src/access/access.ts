@@ -50,7 +50,7 @@ export interface Caller extends Identity {
 }
 
 /** The part of a caller that is needed to read plants. */
-export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read'>;
+export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read' | 'write' | 'scopes'>;
 
 /**
  * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
@@ -163,6 +163,11 @@ export function reaches(reach: Reach, owner: number): boolean {
     else high = middle;
   }
   return reach[low] === owner;
+}
+
+/** What a caller who can read the plants of an owner can do with them. */
+export function accessTo({ write, scopes: granted }: ReadAccess, owner: number): ShareAccess {
+  return granted.has('plants:write') && reaches(write, owner) ? 'write' : 'read';
 }
 
 /** The owner if there is exactly one: most users can access only their own plants. */

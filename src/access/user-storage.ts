@@ -16,6 +16,9 @@ export interface UserStorage {
   /** A user, even if they were removed; undefined if there never was one with this name. */
   find(store: string, user: string): Promise<FoundUser | undefined>;
 
+  /** The names of users of a store, by number, even of those who were removed. */
+  namesOf(store: number, users: readonly number[]): Promise<ReadonlyMap<number, string>>;
+
   /** How many plants the user owns, counted up to `limit`. */
   countPlants(user: Identity, limit: number): Promise<number>;
 

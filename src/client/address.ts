@@ -5,7 +5,7 @@
 
 export type Path =
   | readonly ['plants' | 'token' | 'tokens' | 'shares']
-  | readonly ['plants', number]
+  | readonly ['plants', number, ('restore' | 'history')?]
   | readonly ['tokens' | 'shares', string];
 
 export type Query = Record<string, string | number | readonly string[] | undefined>;
@@ -14,7 +14,8 @@ export type Query = Record<string, string | number | readonly string[] | undefin
 export function addressOf(base: URL, path: Path, query: Query = {}): URL {
   const [collection, ...members] = path;
   const segmentOf = collection === 'plants' ? idSegment : nameSegment;
-  const address = new URL([collection, ...members.map(segmentOf)].join('/'), base);
+  const segments = members.map((member, at) => (at === 0 ? segmentOf(member) : member));
+  const address = new URL([collection, ...segments].join('/'), base);
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue;
     // An empty list is sent too, so that the service refuses it.

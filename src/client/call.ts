@@ -18,7 +18,13 @@ import { pause, unlessAborted, within } from './waiting.ts';
 /** A request that takes longer counts as a failed connection. */
 const lost = { timeoutMs: maxRequestMs, timeout: () => new Error('the response did not arrive') };
 
-const successStatuses = { GET: [200], POST: [201], PUT: [200, 201], DELETE: [204] };
+const successStatuses = {
+  GET: [200],
+  PATCH: [200],
+  POST: [200, 201],
+  PUT: [200, 201],
+  DELETE: [204],
+};
 type Method = keyof typeof successStatuses;
 
 export interface Reply<T> {
@@ -105,8 +111,13 @@ export class Call {
 
   /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
-  async send<T>(method: Method, address: URL, body?: object): Promise<Reply<T>> {
-    const { response, text } = await this.#exchange(method, address, body);
+  async send<T>(
+    method: Method,
+    address: URL,
+    body?: object,
+    headersOfCall?: Record<string, string>,
+  ): Promise<Reply<T>> {
+    const { response, text } = await this.#exchange(method, address, body, headersOfCall);
     const { status, headers } = response;
     if (text === undefined) {
       throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
@@ -121,9 +132,17 @@ export class Call {
     return { status, headers, json: json as T }; // see above
   }
 
-  async #exchange(method: string, address: URL, body: object | undefined) {
+  async #exchange(
+    method: string,
+    address: URL,
+    body: object | undefined,
+    headersOfCall: Record<string, string> = {},
+  ) {
     const { fetch } = this.#transport;
-    const headers: Record<string, string> = { authorization: `Bearer ${this.#token}` };
+    const headers: Record<string, string> = {
+      ...headersOfCall,
+      authorization: `Bearer ${this.#token}`,
+    };
     const init: RequestInit = { method, headers, redirect: 'manual' };
     if (body !== undefined) {
       headers['content-type'] = 'application/json';

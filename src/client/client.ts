@@ -19,7 +19,9 @@ import type {
   NewToken,
   OwnToken,
   Plant as PartialPlant,
+  PlantChange,
   PlantField,
+  PlantPatch,
   ProblemKind,
   ShareAccess,
   Shares,
@@ -48,19 +50,20 @@ export class PlantStore {
   }
 
   /**
-   * Creates a plant. After a temporary problem, the request is repeated if `plant` has an id. Without an id, it is
-   * repeated only if it certainly created nothing.
+   * Creates a plant. After a temporary problem, the request is repeated if it has an `idempotencyKey`, or `plant` an id.
+   * Otherwise, it is repeated only if it certainly created nothing.
    */
   async create<const F extends Fields = DefaultFields>(
     plant: NewPlant,
-    options: FieldsOptions<F> = {},
+    options: CreateOptions<F> = {},
   ): Promise<Created<F>> {
-    const { fields } = options;
-    const effect = plant.id === undefined ? 'once' : 'repeatable';
+    const { fields, idempotencyKey: key } = options;
+    const effect = (plant.id ?? key) === undefined ? 'once' : 'repeatable';
+    const headers = key === undefined ? {} : { 'idempotency-key': quoted(key) };
     return this.#call(effect, options, async (call) => {
       try {
         const address = this.#address(['plants'], { fields });
-        const reply = await call.send<PlantWith<F>>('POST', address, plant);
+        const reply = await call.send<PlantWith<F>>('POST', address, plant, headers);
         return { id: plant.id ?? idOf(call, reply), plant: reply.json };
       } catch (error) {
         // An earlier attempt may have created the plant, if its response was lost.
@@ -83,9 +86,64 @@ export class PlantStore {
     });
   }
 
-  /** Deletes a plant. */
-  async delete(id: number, options?: CallOptions): Promise<void> {
-    await this.#delete(['plants', id], 'plant-not-found', options);
+  /** Gets a plant with its entity tag, which `update` and `delete` take as `ifMatch`. */
+  async getWithETag<const F extends Fields = DefaultFields>(
+    id: number,
+    options: FieldsOptions<F> = {},
+  ): Promise<{ plant: PlantWith<F>; etag: string }> {
+    const address = this.#address(['plants', id], { fields: options.fields });
+    return this.#call('read', options, async (call) => {
+      const { json, headers } = await call.send<PlantWith<F>>('GET', address);
+      return { plant: json, etag: headers.get('etag') ?? '' };
+    });
+  }
+
+  /**
+   * Changes a plant. If a response was lost, a repeated update with `ifMatch` can fail with `precondition-failed`
+   * although the first one succeeded.
+   */
+  async update<const F extends Fields = DefaultFields>(
+    id: number,
+    patch: PlantPatch,
+    options: UpdateOptions<F> = {},
+  ): Promise<PlantWith<F>> {
+    const address = this.#address(['plants', id], { fields: options.fields });
+    return this.#call('repeatable', options, async (call) => {
+      const headers = conditionOf(options);
+      return (await call.send<PlantWith<F>>('PATCH', address, patch, headers)).json;
+    });
+  }
+
+  /** Brings a deleted plant back. */
+  async restore<const F extends Fields = DefaultFields>(
+    id: number,
+    options: FieldsOptions<F> = {},
+  ): Promise<PlantWith<F>> {
+    const { fields } = options;
+    return this.#call('repeatable', options, async (call) => {
+      try {
+        const address = this.#address(['plants', id, 'restore'], { fields });
+        return (await call.send<PlantWith<F>>('POST', address)).json;
+      } catch (error) {
+        // An earlier attempt may have restored the plant, if its response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
+        const address = this.#address(['plants', id], { fields });
+        return (await call.send<PlantWith<F>>('GET', address)).json;
+      }
+    });
+  }
+
+  /** Lists the latest changes of a plant, the newest first. A deleted plant has a history too. */
+  async history(id: number, options?: CallOptions): Promise<PlantChange[]> {
+    const address = this.#address(['plants', id, 'history']);
+    return this.#call('read', options, async (call) => {
+      return (await call.send<PlantChange[]>('GET', address)).json;
+    });
+  }
+
+  /** Deletes a plant, which `restore` brings back. */
+  async delete(id: number, options: ConditionOptions = {}): Promise<void> {
+    await this.#delete(['plants', id], 'plant-not-found', options, conditionOf(options));
   }
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
@@ -109,9 +167,9 @@ export class PlantStore {
         'A list has no `limit`: it has all plants. Leave the loop with `break`, or set `pageSize`.',
       );
     }
-    const { fields, tag, after, pageSize: limit = maxPage } = options;
+    const { fields, tag, q, after, pageSize: limit = maxPage } = options;
     yield* this.#pages(
-      this.#address(['plants'], { limit, after, tag, fields }),
+      this.#address(['plants'], { limit, after, tag, q, fields }),
       options,
       plantsOf<PlantWith<F>>,
     );
@@ -201,12 +259,17 @@ export class PlantStore {
     return new Call(this.#transport, effect).run(attempt, options);
   }
 
-  async #delete(path: Path, goneKind: ProblemKind, options: CallOptions | undefined) {
+  async #delete(
+    path: Path,
+    goneKind: ProblemKind,
+    options: CallOptions | undefined,
+    headers?: Record<string, string>,
+  ) {
     const address = this.#address(path);
     await this.#call('repeatable', options, async (call) => {
       if (goneKind === 'invalid-token') call.canRenewToken = false; // the call revokes this very token
       try {
-        await call.send('DELETE', address);
+        await call.send('DELETE', address, undefined, headers);
       } catch (error) {
         // An earlier attempt succeeded, and its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, goneKind)) throw error;
@@ -219,12 +282,26 @@ export class PlantStore {
   }
 
   async #getAll(call: Call, id: number): Promise<Plant> {
-    const address = this.#address(['plants', id], { fields: ['id', 'name', 'tag'] });
+    const address = this.#address(['plants', id], {
+      fields: ['id', 'name', 'tag', 'owner', 'access'],
+    });
     return (await call.send<Plant>('GET', address)).json;
   }
 }
 
-function select<F extends Fields>(plant: Plant, fields: Fields = ['name', 'tag']): PlantWith<F> {
+function conditionOf({ ifMatch }: ConditionOptions): Record<string, string> {
+  return ifMatch === undefined ? {} : { 'if-match': ifMatch };
+}
+
+/** A string of a structured field (RFC 9651, section 3.3.3). */
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+}
+
+function select<F extends Fields>(
+  plant: Partial<Plant>,
+  fields: Fields = ['name', 'tag'],
+): PlantWith<F> {
   const entries = fields.map((field) => [field, plant[field]]);
   return Object.fromEntries(entries) as PlantWith<F>; // `fields` is F, or absent
 }
@@ -255,9 +332,23 @@ export interface FieldsOptions<F extends Fields> extends CallOptions {
   fields?: F | undefined;
 }
 
+export interface CreateOptions<F extends Fields> extends FieldsOptions<F> {
+  /** Of 1 to 255 ASCII characters, such as a UUID: a new one for each plant. Calls with the same key create one plant. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface ConditionOptions extends CallOptions {
+  /** The call fails with `precondition-failed` unless the plant still has this entity tag. */
+  ifMatch?: string | undefined;
+}
+
+export type UpdateOptions<F extends Fields> = FieldsOptions<F> & ConditionOptions;
+
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
   /** Only plants with exactly this tag; empty: only plants without a tag. */
   tag?: string | undefined;
+  /** Only plants whose name or tag contains this text, whatever its case and accents. */
+  q?: string | undefined;
   /** Only plants with an id above this one. */
   after?: number | undefined;
   /** Maximum number of plants in a page, at most 1,000. */

@@ -18,9 +18,13 @@ export interface Plant {
   tag?: string;
   /** Its id, unique in the store. Present only if `fields` names it. */
   id?: number;
+  /** The name of the user who owns it. Present only if `fields` names it. */
+  owner?: string;
+  /** What you can do with it: `write` includes changes. Present only if `fields` names it. */
+  access?: 'read' | 'write';
 }
 
-export type PlantField = 'id' | 'name' | 'tag';
+export type PlantField = 'id' | 'name' | 'tag' | 'owner' | 'access';
 
 /** What to change. Fields that you leave out stay as they are. A JSON object with the fields name and tag. */
 export interface PlantPatch {
@@ -64,7 +68,7 @@ export interface Shares {
   received: Share[];
 }
 
-/** `read`: the user can list and get the plants. `write`: the user can also delete them. Read or write. */
+/** `read`: the user can list and get the plants. `write`: the user can also change, delete and restore them. Read or write. */
 export type ShareAccess = 'read' | 'write';
 
 /** What a token grants, to whom and until when. Ignore members that you do not know. */
@@ -163,6 +167,7 @@ export type ProblemKind =
   | 'body-too-large'
   | 'unsupported-media-type'
   | 'expectation-failed'
+  | 'idempotency-key-reused'
   | 'rate-limited'
   | 'headers-too-large'
   | 'internal-error'

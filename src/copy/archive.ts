@@ -7,7 +7,15 @@
  * Parents come first, so that no row precedes one that it references. Tokens come last: if a service already
  * runs on the target, no token is valid before all plants are there.
  */
-export const tables = ['stores', 'users', 'plants', 'changes', 'shares', 'tokens'] as const;
+export const tables = [
+  'stores',
+  'users',
+  'plants',
+  'changes',
+  'idempotency_keys',
+  'shares',
+  'tokens',
+] as const;
 export type Table = (typeof tables)[number];
 
 const names = (columns: string): readonly string[] => columns.split(' ');
@@ -21,6 +29,7 @@ export const copiedColumns: Record<Table, readonly string[]> = {
   users: names('store id name role removed_at removed_version'),
   plants: names('store id owner tag name'),
   changes: names('store version number event at user_id token request plant owner name tag'),
+  idempotency_keys: names('store key_hash user_id fingerprint plant at'),
   shares: names('store owner user_name access since'),
   tokens: names(
     'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
@@ -35,6 +44,7 @@ const keyColumns: Record<Table, number> = {
   users: 2,
   plants: 2,
   changes: 3,
+  idempotency_keys: 3,
   shares: 3,
   tokens: 2,
 };

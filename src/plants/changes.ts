@@ -7,6 +7,7 @@
  */
 import type { Caller, Identified, Reach } from '../access/access.ts';
 import type { Condition } from './condition.ts';
+import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
 import type { ChangeOptions, OwnedPlant } from './plant-storage.ts';
 
@@ -20,6 +21,7 @@ export type Change =
       ...author: Author,
       name: string,
       tag: string,
+      key: CreateKey | undefined,
     ]
   | readonly [
       'update',
@@ -53,10 +55,12 @@ export interface ChangeResults {
 
 export function creationOf(
   { store, user, identified }: Caller,
-  { id, name, tag = '' }: NewPlant,
-  { request }: ChangeOptions = {},
+  plant: NewPlant,
+  { request, key }: ChangeOptions = {},
 ): ChangeOf<'create'> {
-  return ['create', store, user, id, identified, request, name, tag];
+  const { id, name, tag = '' } = plant;
+  const hashes = key === undefined ? undefined : createKeyOf(key, plant);
+  return ['create', store, user, id, identified, request, name, tag, hashes];
 }
 
 export function updateOf(

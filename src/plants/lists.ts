@@ -2,18 +2,20 @@
  * What both engines share about lists: how each kind is read, pages of rows, and their JSON. The writer thread of SQLite
  * loads this module, so it must not load the library of the schemas.
  */
-import type { Reach } from '../access/access.ts';
-import type { Plant, PlantField } from './plant.ts';
-import type { PlantPage, PlantQuery } from './plant-storage.ts';
+import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import { runInSlice } from '../shared/time-slices.ts';
+import { fold } from './folding.ts';
+import type { PlantField } from './plant.ts';
+import type { OwnedPlant, PlantPage, PlantQuery } from './plant-storage.ts';
 
 /**
  * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index has
- * tags, so a list by tag scans the plants in reach (decision 7).
+ * tags or parts of names, so a list by tag and a search scan the plants in reach (decisions 7 and 40).
  */
 type ListKind = 'store' | 'owner' | 'owners' | 'scan';
 
-export function listKind(reach: Reach, { tag }: PlantQuery): ListKind {
-  if (tag !== undefined) return 'scan';
+export function listKind(reach: Reach, { tag, q }: PlantQuery): ListKind {
+  if (tag !== undefined || q !== undefined) return 'scan';
   if (reach === 'all') return 'store';
   return reach.length === 1 ? 'owner' : 'owners';
 }
@@ -39,18 +41,23 @@ export function isShort(reach: Reach, query: PlantQuery): boolean {
 }
 
 /** The columns that the lists of both engines read. */
-export type PlantRow = readonly [id: number, name: string, tag: string];
+export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
 /** Pages ignore further columns. */
 type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
 
 /** `rows` has more than `limit` rows if more plants follow. */
-export function pageOf(rows: readonly LongerPlantRow[], { limit, fields }: PlantQuery): PlantPage {
-  const plants = rows.slice(0, limit).map(([id, name, tag]) => ({ id, name, tag }));
+export async function pageOf(
+  rows: readonly LongerPlantRow[],
+  caller: ReadAccess,
+  { limit, fields }: PlantQuery,
+  namesOf: NamesOf,
+): Promise<PlantPage> {
+  const plants = rows.slice(0, limit).map(([id, name, tag, owner]) => ({ id, name, tag, owner }));
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
-  return { json: plants.map((plant) => plantJson(plant, fields)).join(), next };
+  return { json: await plantsJson(plants, caller, fields, namesOf), next };
 }
 
-/** The plants of a list among those that a step of bounded cost has read. */
+/** The plants of a list among those that a step of bounded cost has read. In a search, some may not contain the text. */
 export interface ScanStep {
   rows: readonly LongerPlantRow[];
   /** The next step begins after this id; undefined at the end. */
@@ -59,28 +66,71 @@ export interface ScanStep {
 
 /**
  * Reads a list that no index covers, in steps of bounded cost. The event loop is free between two steps. Each step can
- * stop after `limit` + 1 plants: the last one shows that others follow.
+ * stop after `limit` + 1 plants: the last one shows that others follow. In a search, `q` of a step is folded.
  */
 export async function scan(
+  caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
   readStep: (query: PlantQuery) => Promise<ScanStep>,
 ): Promise<PlantPage> {
   const found: LongerPlantRow[] = [];
+  const q = query.q === undefined ? undefined : fold(query.q);
   let after: number | undefined = query.after;
   while (after !== undefined && found.length <= query.limit) {
     query.assertWanted?.();
     const limit = query.limit - found.length;
-    const { rows, scannedTo }: ScanStep = await readStep({ ...query, after, limit });
-    found.push(...rows);
+    const { rows, scannedTo }: ScanStep = await readStep({ ...query, q, after, limit });
+    found.push(...(q === undefined ? rows : await rowsWith(q, rows, caller)));
     after = scannedTo;
   }
-  return pageOf(found, query);
+  return pageOf(found, caller, query, namesOf);
+}
+
+/** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
+const maxFoldedUnits = 4_000;
+
+/** The rows whose name or tag contains the folded text. */
+async function rowsWith(
+  text: string,
+  rows: readonly LongerPlantRow[],
+  caller: ReadAccess,
+): Promise<LongerPlantRow[]> {
+  const found: LongerPlantRow[] = [];
+  let at = 0;
+  const checkSome = async () => {
+    for (let units = 0; at < rows.length && units < maxFoldedUnits; at++) {
+      const row = rows[at];
+      if (row === undefined) return;
+      const [, name, tag] = row;
+      units += name.length + tag.length;
+      if (fold(name).includes(text) || fold(tag).includes(text)) found.push(row);
+    }
+  };
+  while (at < rows.length) await runInSlice(userKey(caller), checkSome);
+  return found;
 }
 
 /** The fields of a response if the request names none. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];
 
-/** One plant as JSON with these fields in this order, exactly as in a list. */
-export function plantJson(plant: Plant, fields: readonly PlantField[] = defaultFields): string {
-  return `{${fields.map((field) => `"${field}":${JSON.stringify(plant[field])}`).join()}}`;
+/** The names of users, by number. */
+export type NamesOf = (users: readonly number[]) => Promise<ReadonlyMap<number, string>>;
+
+/** Plants as JSON with these fields in this order, separated by commas. */
+export async function plantsJson(
+  plants: readonly OwnedPlant[],
+  caller: ReadAccess,
+  fields: readonly PlantField[],
+  namesOf: NamesOf,
+): Promise<string> {
+  const owners = fields.includes('owner') ? plants.map(({ owner }) => owner) : [];
+  const names = owners.length === 0 ? undefined : await namesOf(owners);
+  const valueOf = (plant: OwnedPlant, field: PlantField) => {
+    if (field === 'owner') return names?.get(plant.owner);
+    return field === 'access' ? accessTo(caller, plant.owner) : plant[field];
+  };
+  const jsonOf = (plant: OwnedPlant) =>
+    fields.map((field) => `"${field}":${JSON.stringify(valueOf(plant, field))}`).join();
+  return plants.map((plant) => `{${jsonOf(plant)}}`).join();
 }

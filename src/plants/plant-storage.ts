@@ -13,6 +13,8 @@ export interface ChangeOptions {
   condition?: Condition;
   /** The id of the request, for the log. */
   request?: string | undefined;
+  /** Makes a create repeatable (idempotency.ts). */
+  key?: string | undefined;
 }
 
 /** The plants of a storage (storage.ts). A plant out of reach is treated like one that does not exist. */
@@ -23,6 +25,9 @@ export interface PlantStorage {
    *
    * Rejects with `id-taken` if the store has a plant with the id, whoever owns it. Rejects with `quota-exceeded` if
    * there is no other reason, but no room (quota.ts). In both cases nothing changes.
+   *
+   * With a key, a repetition within 24 hours resolves to the first result, and changes nothing. Rejects with
+   * `idempotency-key-reused` if the caller has sent another plant with it.
    */
   create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant>;
 
@@ -31,10 +36,10 @@ export interface PlantStorage {
 
   /**
    * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
-   * plants with exactly that tag.
+   * plants with exactly that tag. If `q` is given, only plants whose name or tag contains it, all folded (folding.ts).
    *
    * The cost depends neither on the cursor nor on the size of the store, but on the number of owners in reach. With
-   * `tag`, it can be a scan of all plants in reach. Other requests run between the steps of a scan.
+   * `tag` or `q`, it can be a scan of all plants in reach. Other requests run between the steps of a scan.
    */
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
 
@@ -70,6 +75,7 @@ export interface PlantQuery {
   after: number;
   limit: number;
   tag?: string | undefined;
+  q?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
   /** Called before each step of a scan. What it throws ends the scan, for example once the client has disconnected. */

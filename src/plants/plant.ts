@@ -1,4 +1,5 @@
 import type { Static, TString } from '@sinclair/typebox';
+import type { ShareAccess } from '../access/access.ts';
 import { maxId } from './ids.ts';
 import { Type } from '../shared/typebox.ts';
 
@@ -49,6 +50,17 @@ export const Tag = Type.String({
   examples: ['indoor'],
 });
 
+export const SearchText = Type.String({
+  minLength: 1,
+  maxLength: maxTagCodePoints,
+  pattern: notBlankWithout(refused),
+  portablePattern: notBlankWithout(refusedEverywhere),
+  format: 'search-text',
+  description: `a string of 1 to ${maxTagCodePoints} characters (code points), not only white space and accents, without control characters`,
+  meaning: 'A part of a name or a tag.',
+  examples: ['monstera'],
+});
+
 export const PlantId = Type.Integer({
   minimum: 1,
   maximum: maxId,
@@ -96,11 +108,23 @@ export const PlantPatch = Type.Object(
 );
 export type PlantPatch = Static<typeof PlantPatch>;
 
-/** In the default order of columns. */
+/** What is stored of a plant, in the default order of columns. */
 export const plantFields = ['id', 'name', 'tag'] as const satisfies readonly (keyof Plant)[];
 
-export const PlantField = Type.Unsafe<(typeof plantFields)[number]>({
+/** What a response can show: also the name of the owner, and what the caller can do with the plant. */
+export interface ShownPlant extends Plant {
+  owner: string;
+  access: ShareAccess;
+}
+
+export const shownFields = [
+  ...plantFields,
+  'owner',
+  'access',
+] as const satisfies readonly (keyof ShownPlant)[];
+
+export const PlantField = Type.Unsafe<(typeof shownFields)[number]>({
   type: 'string',
-  enum: [...plantFields],
+  enum: [...shownFields],
 });
 export type PlantField = Static<typeof PlantField>;

@@ -13,9 +13,10 @@ import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
-const textColumns = 'name role scopes label family tag user_name access event token request'.split(
-  ' ',
-);
+const textColumns =
+  'name role scopes label family tag user_name access event token request key_hash fingerprint'.split(
+    ' ',
+  );
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;

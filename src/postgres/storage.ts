@@ -44,11 +44,11 @@ export class PostgresStorage implements Storage {
     this.#readiness = new Readiness(this.#cluster, options);
     const versions = new GrantsVersions(this.#cluster);
     const names = new Names(this.#cluster);
-    this.plants = new Plants(this.#cluster, { quotas, keepChangesMs });
     this.identity = new Tokens(this.#cluster, versions, names);
     this.shares = openShares(this.#cluster, names);
     this.users = openUsers(this.#cluster, names);
-    this.log = openLog(this.#cluster, names);
+    this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
+    this.log = openLog(this.#cluster, names, this.users);
   }
 
   async open(): Promise<void> {

@@ -1,13 +1,16 @@
 /**
  * Shares the event loop between long reads and other requests. In each iteration of the loop, long reads run for one
- * slice, and their users take turns. The rest of the iteration is for other requests.
+ * slice, and their users take turns. A slice is about as long as other requests took in the iteration before, so long
+ * reads get half of a busy loop, and all of an idle one.
  */
 import { RoundRobin } from './round-robin.ts';
 
-/** After this time, a slice begins no other read. A read takes up to 2 ms. */
-const sliceMs = 1;
+/** After at most this time, a slice begins no other read. A read takes up to 2 ms. */
+const maxSliceMs = 1;
 
-let leftMs = sliceMs;
+let leftMs = maxSliceMs;
+/** When the last read ended. */
+let endedMs = 0;
 let isScheduled = false;
 /** By key, such as a user. At most one for each list in progress. */
 const waiting = new RoundRobin<() => void>();
@@ -26,7 +29,8 @@ export function runInSlice<T>(key: string, work: () => Promise<T>): Promise<T> {
 function timed<T>(work: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const result = Promise.try(work);
-  leftMs -= performance.now() - startedMs;
+  endedMs = performance.now();
+  leftMs -= endedMs - startedMs;
   if (!isScheduled) setImmediate(beginSlice);
   isScheduled = true;
   return result;
@@ -34,7 +38,7 @@ function timed<T>(work: () => Promise<T>): Promise<T> {
 
 function beginSlice(): void {
   isScheduled = false;
-  leftMs = sliceMs;
+  leftMs = waiting.size === 0 ? maxSliceMs : Math.min(maxSliceMs, performance.now() - endedMs);
   for (let next = waiting.take(); next !== undefined; next = waiting.take()) {
     next();
     if (leftMs <= 0) return; // the next slice is scheduled and runs the others

@@ -11,6 +11,7 @@ export const columns: Record<Table, readonly string[]> = {
   ...copiedColumns,
   users: copiedColumns.users.map((name) => (name === 'id' ? 'user' : name)),
   changes: copiedColumns.changes.map(userColumn),
+  idempotency_keys: copiedColumns.idempotency_keys.map(userColumn),
   tokens: copiedColumns.tokens.map(userColumn),
 };
 

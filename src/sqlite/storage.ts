@@ -12,7 +12,7 @@ import {
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
-import { isShort, listKind, scan } from '../plants/lists.ts';
+import { isShort, listKind, scan, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy } from '../refusal.ts';
@@ -111,6 +111,7 @@ export class SqliteStorage implements Storage {
     listStores: 'read',
     list: 'read',
     find: 'read',
+    namesOf: 'read',
     countPlants: 'read',
     endAccess: 'write',
     movePlants: 'write',
@@ -140,7 +141,8 @@ export class SqliteStorage implements Storage {
     const kind = listKind(caller.read, query);
     if (kind === 'scan' || kind === 'owners') {
       let isDense = true;
-      return scan(query, (left) =>
+      const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
+      return scan(caller, query, namesOf, (left) =>
         runInSlice(userKey(caller), async () => {
           const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
           ({ isDense } = step);

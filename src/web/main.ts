@@ -10,19 +10,22 @@ import { offerExport } from './files/export.ts';
 import { ImportDialog } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
-import { byId, copy, element, hashParameter, onPress, setText, show } from './shared/dom.ts';
+import { byId, copy, element, onPress, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
-import { toast } from './shared/toast.ts';
-import { deletePlants } from './table/delete-plants.ts';
-import { pageSize, PlantList } from './table/plant-list.ts';
+import { announce, toast } from './shared/toast.ts';
+import { deletePlants, restorePlants } from './table/delete-plants.ts';
+import { Editor } from './table/editor.ts';
+import { pageSize, PlantList, rowFields } from './table/plant-list.ts';
+import { SearchBox } from './table/search-box.ts';
 import { Selection } from './table/selection.ts';
 import { Table } from './table/table.ts';
+import { parametersOf, textOf, viewOfAddress, type View } from './table/view.ts';
 
-/** What the table shows: undefined for all plants. It is in the address after `#`, so that the back button works. */
-let filter: string | undefined;
-let canWrite = false;
+let view: View = {};
 let canRead = false;
 let list: PlantList | undefined;
+/** The list of a search, until its first plants arrive. */
+let nextList: PlantList | undefined;
 /** Tags of the plants that were loaded, to suggest them. */
 const knownTags = new Set<string>();
 const maxKnownTags = 100;
@@ -34,51 +37,83 @@ const selection = new Selection({
   onChange: () => table.refresh(),
   onDelete: () => remove(selection.plants),
 });
-const openPlant = plantDialog(store, (plant) => remove([plant]), removePlant);
-const table = new Table(selection, {
-  open: (plant) => void openPlant(plant, canWrite),
-  filter: toggleFilter,
+const editor = new Editor(store, { onRead: updatePlant, onGone: removePlant });
+const openPlant = plantDialog(store, {
+  edit: (plant) => table.edit(plant),
+  delete: (plant) => remove([plant]),
+  restore: (plant) => restorePlants(store, [plant], addPlants),
+  onRead: updatePlant,
+  onGone: removePlant,
+});
+const table = new Table(selection, editor, {
+  open: (plant) => void openPlant(plant),
+  filter: toggleTag,
   delete: (plants) => void remove(plants),
-  canDelete: () => canWrite,
 });
-const openAdd = addDialog(store, (plant) => {
-  suggestTags([plant]);
-  const isShown = filter === undefined || plant.tag === filter;
-  const row = isShown ? list?.add(plant) : undefined;
-  if (row !== undefined) table.activate(row);
-});
+const openAdd = addDialog(store, (plant) => addPlants([plant]));
+const searchBox = new SearchBox(search);
 const sharingDialog = new SharingDialog(connection, reload);
 const tokensDialog = new TokensDialog(connection, () => session.signOut());
 const importDialog = new ImportDialog(store, reload);
-offerExport(store, () => filter);
+offerExport(store, () => view);
 
 /** Shows what this token grants. */
 function openStore({ scopes }: Token): void {
   canRead = scopes.includes('plants:read');
-  canWrite = scopes.includes('plants:write');
+  const canWrite = scopes.includes('plants:write');
   byId('store', HTMLElement).classList.toggle('read-only', !canWrite);
   show('store');
   for (const id of ['add-open', 'empty-add']) show(id, canWrite);
-  for (const id of ['filter', 'tools', 'grid']) show(id, canRead);
+  for (const id of ['search', 'filter', 'tools', 'grid']) show(id, canRead);
   show('unreadable', !canRead);
   importDialog.allow(canRead && canWrite);
-  filter = hashParameter('tag');
+  showView();
+}
+
+/** Shows what the address asks for. */
+function showView(): void {
+  view = viewOfAddress();
+  searchBox.set(view.q);
   reload();
 }
 
-/** Shows the plants of the filter as they are now in the service, from the beginning. */
+/** Shows the plants of the view as they are now in the service, from the beginning. */
 function reload(): void {
-  if (!canRead) return;
-  const tag = filter;
+  if (canRead) showList(openList());
+}
+
+/** Shows the plants that contain a text. Until they arrive, the table stays as it is, so that it does not flicker. */
+async function search(q: string | undefined): Promise<void> {
+  list?.stop();
+  await list?.settled();
+  view = { ...view, q };
+  history.replaceState(null, '', `#${parametersOf(view)}`);
+  const opened = openList();
+  nextList = opened;
+  opened.see(0);
+  await opened.settled();
+  if (list === opened)
+    announce(byId(opened.count === 0 ? 'no-match-title' : 'store-count', HTMLElement).textContent);
+}
+
+/** The plants of the view. */
+function openList(): PlantList {
+  const filter = view;
   const read = async (after: number | undefined) => {
-    const options = { fields: ['id', 'name', 'tag'], pageSize, tag, after } as const;
+    const options = { fields: rowFields, pageSize, ...filter, after };
     const { value: plants } = await store.pages(options).next();
     suggestTags(plants ?? []);
     return plants ?? [];
   };
-  const opened = new PlantList(read, () => {
-    if (list === opened) drawPlants(opened);
+  const opened: PlantList = new PlantList(read, () => {
+    if (nextList === opened) showList(opened);
+    else if (list === opened) drawPlants(opened);
   });
+  return opened;
+}
+
+function showList(opened: PlantList): void {
+  nextList = undefined;
   list = opened;
   selection.clear();
   drawPlants(opened);
@@ -86,15 +121,30 @@ function reload(): void {
 }
 
 async function remove(plants: readonly Plant[]): Promise<void> {
-  const onBegin = () => {
-    selection.clear();
-    table.focus();
-  };
-  await deletePlants(store, plants, onBegin, removePlant);
+  selection.clear();
+  table.focus();
+  await deletePlants(store, plants, removePlant, addPlants);
 }
 
-function removePlant({ id }: Plant): void {
-  list?.remove(id);
+/** Shows plants that are new here, if they are in the view. */
+function addPlants(plants: readonly Plant[]): void {
+  suggestTags(plants);
+  if (view.q !== undefined) return reload(); // only the service knows what contains the text
+  for (const plant of plants) {
+    if (view.tag !== undefined && plant.tag !== view.tag) continue;
+    const row = (nextList ?? list)?.add(plant);
+    if (row !== undefined) table.activate(row);
+  }
+}
+
+/** Shows a plant as it is now. Its row stays, also if the view would no longer have it. */
+function updatePlant(plant: Plant): void {
+  suggestTags([plant]);
+  for (const each of [list, nextList]) each?.replace(plant);
+}
+
+function removePlant(plant: Plant): void {
+  for (const each of [list, nextList]) each?.remove(plant);
 }
 
 function suggestTags(plants: readonly Plant[]): void {
@@ -104,10 +154,12 @@ function suggestTags(plants: readonly Plant[]): void {
   );
 }
 
-function drawPlants({ count, isComplete, isFull, failure }: PlantList): void {
+function drawPlants({ count, isComplete, isFull, failure, owners }: PlantList): void {
+  const { tag, q } = view;
   const isEmpty = isComplete && count === 0;
-  show('empty', isEmpty && filter === undefined);
-  show('no-match', isEmpty && filter !== undefined);
+  const isFiltered = (tag ?? q) !== undefined;
+  show('empty', isEmpty && !isFiltered);
+  show('no-match', isEmpty && isFiltered);
   show('failed', failure !== undefined);
   show('grid', !isEmpty && failure === undefined);
   if (failure instanceof PlantStoreError) {
@@ -115,24 +167,28 @@ function drawPlants({ count, isComplete, isFull, failure }: PlantList): void {
     setText('failed-text', failure.detail);
   }
   const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
-  const hint = isFull ? '. Filter by a tag to see others.' : '';
+  const hint = isFull ? '. Search, or filter by a tag, to see others.' : '';
   setText('store-count', count === 0 ? '' : total + hint);
-  show('filter-chip', filter !== undefined);
-  setText('filter-tag', filter ?? '');
-  setText('no-match-title', `No plant has the tag “${filter}”`);
-  setText('export-what', `All plants${filter === undefined ? '' : ` with the tag “${filter}”`}`);
+  show('filter-chip', tag !== undefined);
+  setText('filter-tag', tag ?? '');
+  setText('no-match-title', `No plants${textOf(view)}`);
+  show('no-match-tag', q === undefined);
+  setText('export-what', `All plants${textOf(view)}`);
+  byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
   table.refresh();
 }
 
-/** Shows only the plants with this tag, or all if it shows them already. */
-function toggleFilter(tag: string): void {
-  location.hash = tag === filter ? '' : new URLSearchParams({ tag }).toString();
+/** Shows only the plants with this tag, or all if it shows only them already. */
+function toggleTag(tag: string): void {
+  showOnly({ ...view, tag: tag === view.tag ? undefined : tag });
+}
+
+function showOnly(wanted: View): void {
+  location.hash = parametersOf(wanted);
 }
 
 addEventListener('hashchange', () => {
-  if (!canRead || hashParameter('tag') === filter) return;
-  filter = hashParameter('tag');
-  reload();
+  if (canRead && parametersOf(viewOfAddress()) !== parametersOf(view)) showView();
 });
 
 addEventListener('unhandledrejection', ({ reason }) => {
@@ -146,22 +202,25 @@ addEventListener('unhandledrejection', ({ reason }) => {
 byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
   const input = byId('filter-input', HTMLInputElement);
-  if (input.value !== '' && input.value !== filter) toggleFilter(input.value);
+  if (input.value !== '') showOnly({ ...view, tag: input.value });
   input.value = '';
 });
 
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
 async function copyCurl(): Promise<void> {
+  byId('more', HTMLElement).hidePopover();
   const url = new URL('plants?fields=id,name,tag', serviceUrl);
-  if (filter !== undefined) url.search += `&${new URLSearchParams({ tag: filter })}`;
+  const parameters = parametersOf(view);
+  if (parameters !== '') url.search += `&${parameters}`;
   const address = url.href.replaceAll("'", '%27');
   const isCopied = await copy(`curl '${address}' -H "Authorization: Bearer $PLANT_STORE_TOKEN"`);
   if (isCopied) toast('Copied. The command reads your token from $PLANT_STORE_TOKEN.');
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
-for (const id of ['filter-clear', 'no-match-clear']) onPress(id, () => void (location.hash = ''));
-for (const id of ['add-open', 'empty-add']) onPress(id, () => openAdd(filter));
+onPress('filter-clear', () => showOnly({ ...view, tag: undefined }));
+onPress('no-match-clear', () => showOnly({}));
+for (const id of ['add-open', 'empty-add']) onPress(id, () => openAdd(view.tag));
 onPress('copy-view', copyCurl);
 onPress('failed-retry', reload);
 onPress('sharing-open', () => sharingDialog.open());

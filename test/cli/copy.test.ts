@@ -109,7 +109,10 @@ describe('copy', () => {
       const [from, to] = [await emptyDatabase(t, storage), await emptyDatabase(t, storage)];
       await runOk(['migrate', '--database', from.url]);
       const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
-      assert.match(printed, / \(stores: 0, users: 0, plants: 0, changes: 0, shares: 0, tokens: 0\)\./);
+      assert.match(
+        printed,
+        / \(stores: 0, users: 0, plants: 0, changes: 0, idempotency_keys: 0, shares: 0, tokens: 0\)\./,
+      );
     }
   });
 

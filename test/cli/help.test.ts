@@ -59,6 +59,7 @@ const commands: Record<string, Record<string, string>> = {
     '--oidc-scope-prefix <text>': 'env: PLANT_STORE_OIDC_SCOPE_PREFIX; default: none',
     '--oidc-client-id <text>': 'env: PLANT_STORE_OIDC_CLIENT_ID; default: none',
     '--oidc-client-scope <list>': 'env: PLANT_STORE_OIDC_CLIENT_SCOPE; default: none',
+    '--keep-changes <duration>': 'env: PLANT_STORE_KEEP_CHANGES; default: 30d',
     '--log-level <level>': 'env: PLANT_STORE_LOG_LEVEL; default: "info"',
   },
   'token create': {
@@ -95,6 +96,12 @@ const commands: Record<string, Record<string, string>> = {
   unshare: inStore,
   shares: inStore,
   access: inStore,
+  log: {
+    ...inStore,
+    '--user <user>': 'env: none; default: none',
+    '--plant <id>': 'env: none; default: none',
+    '--since <duration>': 'env: none; default: none',
+  },
   migrate: { '--database <url>': database, ...json },
   backup: { '--database <url>': database, ...json },
   restore: { '--database <url>': database, ...json },
@@ -108,6 +115,7 @@ const commands: Record<string, Record<string, string>> = {
     ...shared,
     '--fields <list>': 'env: none; default: id,name,tag',
     '--tag <text>': 'env: none; default: none',
+    '--search <text>': 'env: none; default: none',
     '--limit <number>': 'env: none; default: none',
     '--csv': 'env: none; default: none',
   },
@@ -117,6 +125,13 @@ const commands: Record<string, Record<string, string>> = {
     '--tag <text>': 'env: none; default: none',
     '--id <number>': 'env: none; default: none',
   },
+  'plants edit': {
+    ...shared,
+    '--name <text>': 'env: none; default: none',
+    '--tag <text>': 'env: none; default: none',
+  },
+  'plants restore': shared,
+  'plants history': shared,
   'plants rm': shared,
   'plants import': {
     ...shared,

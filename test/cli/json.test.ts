@@ -54,6 +54,14 @@ it('migrate, backup, restore and copy print what they did as JSON', async (t) =>
   assert.ok(previous.startsWith(`${path}.before-restore-`));
   const { sha256, ...copied } = await jsonOf(['copy', '--from', url, '--to', `sqlite:${other}`]);
   assert.match(sha256, /^[0-9a-f]{64}$/);
-  const rows = { stores: 1, users: 1, plants: 0, shares: 0, tokens: 1 };
+  const rows = {
+    stores: 1,
+    users: 1,
+    plants: 0,
+    changes: 1,
+    idempotency_keys: 0,
+    shares: 0,
+    tokens: 1,
+  };
   assert.deepEqual(copied, { from: path, to: other, rows });
 });

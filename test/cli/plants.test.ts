@@ -85,16 +85,67 @@ describe('plants', { concurrency: 2 }, () => {
       { id: 40, name: 'Ficus', tag: 'indoor' },
     ]);
     assert.equal(await ok('list', '--tag', 'indoor', '--fields', 'name'), '[\n{"name":"Ficus"}\n]');
+    const search = ['--search', 'FÍCUS', '--fields', 'id'];
+    assert.equal(await ok('list', ...search), '[\n{"id":40}\n]');
+    assert.equal(await ok('list', ...search, '--tag', 'outdoor'), '[]');
     assert.equal(await ok('list', '--limit', '1', '--csv'), 'id,name,tag\n1,Monstera,');
     const { status, stdout, stderr } = await plants('rm', '1', '40', '41');
     assert.equal(status, 1);
     assert.deepEqual(stdout.trim().split('\n').toSorted(), [
-      'Deleted plant 1.',
-      'Deleted plant 40.',
+      'Deleted plant 1: Monstera. Undo: npx plant-store plants restore 1',
+      'Deleted plant 40: Ficus. Undo: npx plant-store plants restore 40',
     ]);
     assert.match(stderr, /^error: There is no plant 41, or you do not have access to it\.\n$/);
     assert.equal((await plants('rm', '5', '--json')).stdout, '{"id":5,"status":"not found"}\n');
     assert.equal(await ok('list'), '[]');
+  });
+
+  it('edit, restore and history change a plant and show who changed it', async (t) => {
+    const { env, plants, ok } = await setUp(t);
+    await ok('add', 'Monstra', '--tag', 'indoor');
+    const edited = '{"id":1,"name":"Monstera","tag":"indoor"}';
+    assert.equal(await ok('edit', '1', '--name', 'Monstera'), edited);
+    assert.equal(await ok('edit', '1', '--tag', ''), '{"id":1,"name":"Monstera","tag":""}');
+    assert.equal(
+      await ok('rm', '1'),
+      'Deleted plant 1: Monstera. Undo: npx plant-store plants restore 1',
+    );
+    assert.equal(await ok('restore', '1'), '{"id":1,"name":"Monstera","tag":""}');
+    const lines = (await ok('history', '1')).split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ event, user, before }) => [event, user, before?.name, before?.tag]),
+      [
+        ['restored', 'alice', undefined, undefined],
+        ['deleted', 'alice', 'Monstera', ''],
+        ['updated', 'alice', 'Monstera', 'indoor'],
+        ['updated', 'alice', 'Monstra', 'indoor'],
+        ['created', 'alice', undefined, undefined],
+      ],
+    );
+    assert.match(
+      await shownBy(['plants', 'edit', '1', '--name', 'Fern'], env),
+      /^Updated plant 1: Fern\.\n$/,
+    );
+    assert.match(
+      await shownBy(['plants', 'history', '1'], env),
+      /^AT +USER +CHANGE .*\n\S+ +alice +updated +Monstera ·/,
+    );
+    const { status, stderr } = await plants('edit', '1');
+    assert.equal(status, 2);
+    assert.match(stderr, /Nothing to change\. Set a new name with --name/);
+    assert.match((await plants('restore', '1')).stderr, /already has a plant with the id 1/);
+    assert.match((await plants('restore', '7')).stderr, /There is no plant with this id/);
+  });
+
+  it('rm needs no scope to read', async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice', { scopes: ['plants:write'] });
+    await app.call('POST', '/plants', { token, json: { name: 'Monstera' } });
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+    assert.equal(
+      await runOk(['plants', 'rm', '1'], { env }),
+      'Deleted plant 1. Undo: npx plant-store plants restore 1',
+    );
   });
 
   it('ignore a variable named like a flag of one call', async (t) => {
@@ -287,7 +338,11 @@ describe('plants', { concurrency: 2 }, () => {
         /with TLS\. If the service has no certificate, use http in the address\.$/m,
       ],
       [['list', '--url', 'ftp://x'], 2, /Use an http or https URL/],
-      [['list', '--fields', 'name,nmae'], 2, /Use one or more of id, name, tag, each once\./],
+      [
+        ['list', '--fields', 'name,nmae'],
+        2,
+        /Use one or more of id, name, tag, owner, access, each once\./,
+      ],
       [['list', '--json', '--csv'], 2, /cannot be used with/],
       [['add', ''], 1, /^error: "name" is empty\. Use a string of 1 to 200 /],
       [['add', 'x', '--id', '0'], 2, /Use an integer from 1 to 9007199254740991\./],

@@ -74,7 +74,7 @@ itOnce('shares, lists shares, explains access and ends a share', async (t) => {
   );
   assert.equal(
     await runOk(['share', 'alice', 'carol', 'write'], { env }),
-    'carol can read and delete all plants of alice, once there is a user carol.',
+    'carol can read, change and delete all plants of alice, once there is a user carol.',
   );
   assert.equal(
     await runOk(['shares'], { env }),

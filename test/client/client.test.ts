@@ -54,13 +54,46 @@ describe('PlantStore', () => {
     await assert.rejects(store.get(id, { fields: [] }), { kind: 'invalid-request' });
 
     for await (const plant of store.list({ fields: ['id', 'name', 'tag'] })) {
-      assert.deepEqual(plant satisfies Plant, { id: 1, name: 'Ficus', tag: 'indoor' });
+      assert.deepEqual(plant satisfies Pick<Plant, 'id' | 'name' | 'tag'>, {
+        id: 1,
+        name: 'Ficus',
+        tag: 'indoor',
+      });
     }
     const chosen: PlantField[] = ['id'];
     for await (const plant of store.list({ fields: chosen })) {
       // @ts-expect-error: the compiler does not know what is selected
       assert.equal(plant.id satisfies number, 1);
     }
+  });
+
+  it('updates, deletes and restores a plant, on condition that it has not changed', async (t) => {
+    const app = await startApp(t);
+    const store = new PlantStore({ url: app.address, token: await app.token('alice') });
+    const { id } = await store.create({ name: 'Ficus' });
+    const { plant, etag } = await store.getWithETag(id, { fields: ['name', 'owner', 'access'] });
+    assert.deepEqual(plant, { name: 'Ficus', owner: 'alice', access: 'write' });
+    const changed = await store.update(id, { tag: 'indoor' }, { ifMatch: etag });
+    assert.deepEqual(changed, { name: 'Ficus', tag: 'indoor' });
+    const failed = { kind: 'precondition-failed', outcomeUnknown: false };
+    await assert.rejects(store.update(id, { name: 'Fern' }, { ifMatch: etag }), failed);
+    await assert.rejects(store.delete(id, { ifMatch: etag }), failed);
+    await store.delete(id, { ifMatch: (await store.getWithETag(id)).etag });
+    assert.deepEqual(await store.restore(id, { fields: ['id', 'tag'] }), { id, tag: 'indoor' });
+    assert.deepEqual(
+      (await store.history(id)).map(({ event }) => event),
+      ['restored', 'deleted', 'updated', 'created'],
+    );
+  });
+
+  it('creates one plant for each idempotency key', async (t) => {
+    const app = await startApp(t);
+    const store = new PlantStore({ url: app.address, token: await app.token('alice') });
+    const options = { idempotencyKey: 'a "key" \\' };
+    const first = await store.create({ name: 'Ficus' }, options);
+    assert.deepEqual(await store.create({ name: 'Ficus' }, options), first);
+    const reused = { kind: 'idempotency-key-reused' };
+    await assert.rejects(store.create({ name: 'Fern' }, options), reused);
   });
 
   it('shows what the token grants', async (t) => {
@@ -145,6 +178,8 @@ describe('PlantStore', () => {
     assert.deepEqual(all, plants);
     assert.equal(gateway.requests.length, 3); // 1,000 plants in each, by default
 
+    const found = store.list({ tag: 'odd', q: 'PLÁNT 777', pageSize: 1, fields: ['id'] });
+    assert.deepEqual(await Array.fromAsync(found), [{ id: 778 }]);
     const odd = store.list({ tag: 'odd', after: 2_400, pageSize: 7, fields: ['id'] });
     const ids = (await Array.fromAsync(odd)).map(({ id }) => id);
     assert.deepEqual(

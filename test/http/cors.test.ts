@@ -140,7 +140,7 @@ it('answers a preflight without a token, with the methods of its path', async (t
       assert.match(answer, /^HTTP\/1\.1 204 /, path);
       const [origin = '', ...others] = allowed(garden);
       assert.deepEqual(corsHeaders(answer), [
-        'access-control-allow-headers: authorization, content-type, if-match, if-none-match, user-agent',
+        'access-control-allow-headers: authorization, content-type, idempotency-key, if-match, if-none-match, user-agent',
         `access-control-allow-methods: ${methods.toLowerCase()}`,
         origin,
         ...others.slice(0, 1),

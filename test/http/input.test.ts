@@ -232,10 +232,20 @@ describe('invalid parameters', () => {
     'tag=%ED%A0%80': ['tag'],
     'tag=%': ['tag'],
     [`tag=${'t'.repeat(101)}`]: ['tag'],
+    'q=': ['q'],
+    q: ['q'],
+    'q=%20%E3%80%80': ['q'],
+    'q=%CC%81%EF%B8%8F': ['q'],
+    'q=%C2%A8': ['q'],
+    'q=a%00': ['q'],
+    'q=%FF': ['q'],
+    'q=%ED%A0%80': ['q'],
+    [`q=${'a'.repeat(101)}`]: ['q'],
+    'q=a&q=a': ['q'],
     'fields=': ['fields'],
     'fields=id,,name': ['fields'],
     'fields=id,id': ['fields'],
-    'fields=owner': ['fields'],
+    'fields=owners': ['fields'],
     'fields=ID': ['fields'],
     'Limit=1': ['Limit'],
     'offset=1': ['offset'],
@@ -354,5 +364,16 @@ describe('the faults of a request', () => {
       (problem as { detail: string }).detail,
       /^"tag" has a control character \(U\+001F\)\. /,
     );
+    const rule =
+      'Use a string of 1 to 100 characters (code points), not only white space and accents, without control characters.';
+    for (const [q, reason] of Object.entries({
+      '': 'is empty',
+      '%20': 'is blank',
+      '%CC%81': 'is not valid',
+      '%07': 'has a control character (U+0007)',
+    })) {
+      const refused = await call('GET', `/plants?q=${q}`, { token: alice });
+      assert.equal((refused.json as { detail: string }).detail, `"q" ${reason}. ${rule}`);
+    }
   });
 });

@@ -77,6 +77,8 @@ describe('list', () => {
       ['limit=1000&after=29999', 2_000],
       ['', 4_000],
       ['tag=none', 1_000],
+      ['q=LÖNG&limit=1000&after=12000', 2_000],
+      ['q=none', 1_000],
     ] as const) {
       const [path, token] = [`/plants?${query}`, app.alice];
       const got = await app.call('GET', path, { token });
@@ -150,6 +152,30 @@ describe('list', () => {
     const page = await app.call('GET', '/plants?tag=a%20b&limit=1', { token: alice });
     assert.equal(page.headers.get('link'), '</plants?limit=1&after=1&tag=a%20b>; rel="next"');
   });
+});
+
+it('searches names and tags, page by page, even if a page is short', async (t) => {
+  const app = await startApp(t);
+  const alice = await app.token('alice');
+  const plants = [{ name: 'Łódź' }, { name: 'Aloe', tag: 'LODZ 2' }, { name: 'Ficus' }];
+  for (const json of plants) await app.call('POST', '/plants', { token: alice, json });
+  const found: string[] = [];
+  let next: string | undefined = '/plants?limit=1&q=l%C3%B3dz&fields=name';
+  const links: (string | null)[] = [];
+  while (next !== undefined) {
+    const { text, headers } = await app.call('GET', next, { token: alice });
+    found.push(text);
+    links.push(headers.get('link'));
+    [, next] = /^<(.+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+  }
+  assert.deepEqual(found, ['[{"name":"Łódź"}]', '[{"name":"Aloe"}]']);
+  assert.deepEqual(links, ['</plants?limit=1&after=1&q=l%C3%B3dz&fields=name>; rel="next"', null]);
+  const searches = [`q=${'a'.repeat(100)}`, `q=${'%F0%9F%8C%B5'.repeat(100)}`, 'q=+z+', 'q=%25'];
+  for (const search of searches) {
+    assert.equal((await app.call('GET', `/plants?${search}`, { token: alice })).text, '[]', search);
+  }
+  const whole = await app.call('GET', '/plants?q=lodz&tag=LODZ%202', { token: alice });
+  assert.deepEqual(whole.json, [{ name: 'Aloe', tag: 'LODZ 2' }]);
 });
 
 it('accepts repeated fields and fields with commas', async (t) => {

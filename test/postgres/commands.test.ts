@@ -122,7 +122,7 @@ describe('PostgreSQL: the commands', () => {
     proxy.bytesToLive = () => Infinity;
     assert.match(
       await runOk([...args, '--resume']),
-      / \(stores: 3, users: 4, plants: 5000, changes: 47, shares: 41, tokens: 5\)\./,
+      / \(stores: 3, users: 4, plants: 5000, changes: 47, idempotency_keys: 0, shares: 41, tokens: 5\)\./,
     );
   });
 });

@@ -30,7 +30,7 @@ interface Explained {
 }
 
 /** They sort what they have read, whose size is limited: some plants of each owner, a step, or the shares of a user. */
-const sorts: readonly Statement[] = [mergeSql, scanStepSql, shareSql.ofUser];
+const sorts: readonly Statement[] = [mergeSql, ...Object.values(scanStepSql), shareSql.ofUser];
 
 it(
   'PostgreSQL: every request reads a range of an index, without table scans or sorts',
@@ -61,7 +61,8 @@ it('PostgreSQL: a list uses its own index, with all bounds', { skip }, async (t)
   const lists = [
     [listSql.store, '(id > $2) AND (id <= $3)'],
     [listSql.owner, within('owner', '$5')],
-    [scanStepSql, within('owner', 'reach.owner')],
+    [scanStepSql.tag, within('owner', 'reach.owner')],
+    [scanStepSql.text, within('owner', 'reach.owner')],
   ] as const;
   for (const [statement, bounds] of lists) {
     const nodes = await planOf(database.url, statement);
@@ -154,6 +155,7 @@ it('PostgreSQL: no index depends on the collation of the system', async (t) => {
      WHERE relnamespace = 'plant_store'::regnamespace ORDER BY index`,
   );
   assert.deepEqual(sorted, [
+    { index: 'plant_store.idempotency_keys_pkey', collname: 'C' },
     { index: 'plant_store.named_stores_by_name', collname: 'C' },
     { index: 'plant_store.named_stores_pkey', collname: 'C' },
     { index: 'plant_store.shares_by_user', collname: 'C' },

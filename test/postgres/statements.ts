@@ -26,7 +26,7 @@ export const ofShards: readonly Statement[] = [
   ...Object.values(searchSql),
   mergeSql,
   scanStepEndSql,
-  scanStepSql,
+  ...Object.values(scanStepSql),
   findSql,
   findOwnerSql,
   refreshSql,
@@ -43,7 +43,7 @@ export const ofShards: readonly Statement[] = [
   shareSql.list,
   logSql.findDeleted,
   logSql.history,
-  logSql.userNames,
+  userSql.namesOf,
   logSql.list,
 ];
 

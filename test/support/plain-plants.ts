@@ -23,6 +23,13 @@ export async function find(
   return found && plain(found);
 }
 
+export type StoredField = keyof Plant;
+
+/** One plant as in a list with these fields. */
+export function plantJson(plant: Plant, fields: readonly StoredField[]): string {
+  return JSON.stringify(Object.fromEntries(fields.map((field) => [field, plant[field]])));
+}
+
 function plain({ id, name, tag }: OwnedPlant): Plant {
   return { id, name, tag };
 }

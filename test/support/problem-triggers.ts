@@ -61,6 +61,14 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const options = { token, json: { tag: 'outdoor' }, headers };
     return responseOf(await app.call('PATCH', '/plants/42', options));
   },
+  'idempotency-key-reused': async (t) => {
+    const app = await startApp(t);
+    const headers = { 'idempotency-key': '"key"' };
+    const token = await app.token('alice');
+    await app.call('POST', '/plants', { token, json: plant, headers });
+    const json = { name: 'another' };
+    return responseOf(await app.call('POST', '/plants', { token, json, headers }));
+  },
   'share-not-found': async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice', { scopes: ['shares:write'] });

@@ -8,7 +8,7 @@ const browser = browserOfFile();
 const skip = withoutBrowser;
 
 it(
-  'the keyboard alone signs in, adds, finds, selects and deletes in a grid',
+  'the keyboard alone signs in, adds, finds, edits, selects and deletes in a grid',
   { skip },
   async (t) => {
     const app = await startApp(t);
@@ -38,12 +38,19 @@ it(
     await page.locator('#grid[aria-activedescendant=row-2]').waitFor(); // drawn in the same frame
     assert.equal(await page.getByRole('row', { selected: true }).count(), 2);
     await press(page, 'Delete');
-    await page.getByRole('dialog', { name: 'Delete 2 plants?' }).waitFor();
-    await press(page, 'Enter'); // nothing is deleted by accident
-    await page.locator('#grid:focus').waitFor();
-    await press(page, 'Delete', 'Tab', 'Enter');
     await toast(page, 'Deleted 2 plants.').waitFor();
     await assertNames(page, ['Aloe', 'Dill']);
+    await page.locator('#grid:focus').waitFor();
+    await press(page, 'Tab', 'Enter');
+    await toast(page, 'Restored 2 plants.').waitFor();
+    await page.locator('#grid:focus').waitFor();
+    await press(page, 'Home', 'ArrowDown', 'Shift+ArrowDown', 'Backspace');
+    await assertNames(page, ['Aloe', 'Dill']);
+    await press(page, 'Home', 'F2');
+    await page.locator('#edit-name:focus:not([readonly])').waitFor();
+    await page.keyboard.insertText('Aloe vera');
+    await press(page, 'Enter');
+    await assertNames(page, ['Aloe vera', 'Dill']);
     await page.locator('#grid:focus').waitFor();
     await press(page, 'End');
     await page.locator('#grid[aria-activedescendant=row-1]').waitFor();

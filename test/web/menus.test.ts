@@ -19,7 +19,7 @@ it(
     const { page } = await openStore(t, browser());
     for (const width of [1280, 360]) {
       await page.setViewportSize({ width, height: 740 });
-      for (const menu of ['identity', 'export']) {
+      for (const menu of ['identity', 'export', 'more']) {
         const button = page.locator(`[popovertarget=${menu}]`);
         await button.click();
         const [place, menuPlace] = [await boxOf(button), await boxOf(page.locator(`#${menu}`))];

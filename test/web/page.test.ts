@@ -5,7 +5,17 @@ import { makeToken } from '../../src/access/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
-import { assertNames, browserOfFile, deleteChosen, namesOf, openStore, toast } from './store.ts';
+import {
+  assertNames,
+  browserOfFile,
+  deleteChosen,
+  namesOf,
+  openElsewhere,
+  openStore,
+  press,
+  shelf,
+  toast,
+} from './store.ts';
 
 const browser = browserOfFile();
 const skip = withoutBrowser;
@@ -22,7 +32,13 @@ it('a link opens the store, and signing out deletes its token', { skip }, async 
   await page.getByText('Aloe vera').waitFor();
   await page.getByRole('button', { name: 'alice' }).click();
   const facts = await page.locator('#identity-facts').innerText();
-  for (const fact of ['alice', 'main', 'Manager', 'see plants, add and delete plants', '20']) {
+  for (const fact of [
+    'alice',
+    'main',
+    'Manager',
+    'see plants, add, edit and delete plants',
+    '20',
+  ]) {
     assert.ok(facts.includes(fact), fact);
   }
   await page.getByRole('button', { name: 'Sign out' }).click();
@@ -137,16 +153,23 @@ it(
   },
 );
 
-it('deletes one plant or many, if the user agrees', { skip }, async (t) => {
+it('deletes one plant or many at once, and brings all of them back', { skip }, async (t) => {
   const store = await openStore(t, browser());
   const { page } = store;
+  const names = shelf.map(({ name }) => name);
+  const undo = page.getByRole('button', { name: 'Undo' });
   await page.getByText('4 plants', { exact: true }).waitFor();
   await page.getByText('Ficus lyrata').click();
-  await page.getByRole('button', { name: 'Delete' }).click();
-  await page.getByRole('dialog', { name: 'Delete “Ficus lyrata”?' }).waitFor();
-  await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.locator('#confirm').waitFor({ state: 'hidden' });
-  assert.equal((await namesOf(store)).length, 4);
+  await deleteChosen(page);
+  await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
+  await assertNames(
+    page,
+    names.filter((name) => name !== 'Ficus lyrata'),
+  );
+  await undo.click();
+  await toast(page, 'Restored “Ficus lyrata”.').waitFor();
+  await assertNames(page, names);
+  await page.locator('#grid:focus').waitFor();
 
   await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
   await page.getByRole('checkbox', { name: 'Select Thymus' }).click({ modifiers: ['Shift'] });
@@ -156,6 +179,83 @@ it('deletes one plant or many, if the user agrees', { skip }, async (t) => {
   await assertNames(page, ['Aloe vera']);
   await page.getByText('1 plant', { exact: true }).waitFor();
   assert.deepEqual(await namesOf(store), ['Aloe vera']);
+  await undo.click();
+  await toast(page, 'Restored 3 plants.').waitFor();
+  await assertNames(page, names);
+  assert.deepEqual(await namesOf(store), names);
+});
+
+it(
+  'another tab restores a deleted plant, and Undo then tells that it is back',
+  { skip },
+  async (t) => {
+    const store = await openStore(t, browser());
+    const { page, app, token } = store;
+    const other = await openElsewhere(t, browser(), store, token);
+    await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
+    await deleteChosen(page);
+    const undo = page.getByRole('button', { name: 'Undo' });
+    await undo.waitFor();
+
+    await other.locator('#rows').getByText('Ficus lyrata').click();
+    await other.getByText('Someone has deleted this plant').waitFor();
+    await other.locator('#plant-steps').getByText('Deleted').waitFor();
+    assert.deepEqual(await violations(other), []);
+    await other.getByRole('button', { name: 'Restore' }).click();
+    await toast(other, 'Restored “Ficus lyrata”.').waitFor();
+    await assertNames(
+      other,
+      shelf.map(({ name }) => name),
+    );
+    await undo.click();
+    await toast(page, 'It is back already, or another plant has its id.').waitFor();
+    assert.equal((await namesOf(store)).length, 4);
+    await app.call('DELETE', '/plants/2', { token });
+  },
+);
+
+it('an offer to undo waits for whoever is at it', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByText('4 plants', { exact: true }).waitFor();
+  await page.clock.install();
+  await page.locator('#grid').focus();
+  await press(page, 'Delete');
+  const undo = page.getByRole('button', { name: 'Undo' });
+  await undo.waitFor();
+  await press(page, 'Tab');
+  assert.equal(await page.locator(':focus').innerText(), 'Undo', 'one Tab from the table');
+  await page.clock.runFor(90_000);
+  assert.equal(await undo.count(), 1);
+  await press(page, 'Shift+Tab');
+  await page.clock.runFor(60_000);
+  await undo.waitFor({ state: 'detached' });
+});
+
+it('the history of a plant tells who changed what', { skip }, async (t) => {
+  const { page, app, token } = await openStore(t, browser());
+  const bob = await app.token('bob', { role: 'manager' });
+  for (const json of [{ name: 'Ficus' }, { tag: null }, { name: 'Ficus lyrata', tag: 'hall' }]) {
+    await app.call('PATCH', '/plants/2', { token: bob, json });
+  }
+  await app.call('DELETE', '/plants/2', { token: bob });
+  await app.call('POST', '/plants/2/restore', { token });
+  await page.locator('#rows').getByText('Ficus lyrata').click();
+  const steps = page.locator('#plant-steps li');
+  await steps.nth(5).waitFor();
+  const texts = await steps.allInnerTexts();
+  assert.deepEqual(
+    texts.map((text) => text.replace(/ · [^·]*$/, '').split(/\n+/)),
+    [
+      ['Restored', 'alice'],
+      ['Deleted', 'bob'],
+      ['Renamed from “Ficus” to “Ficus lyrata” · Tag “hall” added', 'bob'],
+      ['Tag “indoor” removed', 'bob'],
+      ['Renamed from “Ficus lyrata” to “Ficus”', 'bob'],
+      ['Added', 'alice'],
+    ],
+  );
+  await page.locator('#plant-facts').getByText('hall').waitFor();
+  await page.locator('#rows').getByText('hall').waitFor();
 });
 
 it('filters by a tag that is typed, or chosen in the table', { skip }, async (t) => {
@@ -175,7 +275,7 @@ it('filters by a tag that is typed, or chosen in the table', { skip }, async (t)
   await page.getByText('Aloe vera').waitFor();
   await page.getByLabel('Filter by tag').fill('cactus');
   await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'No plant has the tag “cactus”' }).waitFor();
+  await page.getByRole('heading', { name: 'No plants with the tag “cactus”' }).waitFor();
   await page.getByRole('button', { name: 'Show all plants' }).click();
   await page.getByText('Aloe vera').waitFor();
 });
@@ -188,6 +288,7 @@ it('copies or exports what it shows', { skip }, async (t) => {
   const copied = () => page.evaluate('navigator.clipboard.readText()');
   await page.getByRole('button', { name: 'Show only the tag bed 1' }).click();
   await page.getByText('1 plant', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: 'Copy as curl' }).click();
   await toast(page, 'Copied.').waitFor();
   const header = '-H "Authorization: Bearer $PLANT_STORE_TOKEN"';

@@ -4,7 +4,13 @@ import type { Plant } from '../../src/client/client.ts';
 import { PlantList } from '../../src/web/table/plant-list.ts';
 import { until } from '../support/until.ts';
 
-const plant = (id: number): Plant => ({ id, name: `Plant ${id}`, tag: '' });
+const plant = (id: number): Plant => ({
+  id,
+  name: `Plant ${id}`,
+  tag: '',
+  owner: 'alice',
+  access: 'write',
+});
 
 /** A list of these plants. `beforeReply` runs after each read, before its reply arrives. */
 function listOf(plants: Plant[], beforeReply: (reads: number) => void): PlantList {
@@ -42,6 +48,14 @@ it('shows a plant once that was read before it is added', async () => {
   assert.equal(list.add(plant(5)), 1);
   assert.deepEqual(await shown(list), [1, 5, 9]);
   assert.equal(list.count, 3);
+});
+
+it('shows a plant as it was changed while it was read', async () => {
+  const list = listOf([plant(1), plant(2)], (reads) => {
+    if (reads === 1) list.replace({ ...plant(2), name: 'Changed' });
+  });
+  await shown(list);
+  assert.equal(list.slice(1, 2)[0]?.name, 'Changed');
 });
 
 it('reads no further than the table can show', async () => {

@@ -67,7 +67,7 @@ it(
     await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
     await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
     await openSharing(page);
-    await page.getByText('you can see and delete their plants').waitFor();
+    await page.getByText('you can see, edit and delete their plants').waitFor();
     await page.getByRole('listitem').getByText('carol').waitFor();
     const command = 'npx plant-store token create alice --store main';
     await page.getByText(`${command} --scope plants:read,plants:write,shares:write`).waitFor();

@@ -32,13 +32,30 @@ export function testStore(looks: readonly Look[]): void {
     await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
     await assertIn(page, 'selection');
     await page.getByRole('button', { name: 'Delete' }).click();
-    await page.getByRole('dialog', { name: 'Delete “Monstera deliciosa”?' }).waitFor();
-    await assertIn(page, 'delete');
-    await page.getByRole('button', { name: 'Cancel' }).click();
-    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    await assertIn(page, 'deleted');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.locator('#rows').getByText('Monstera').waitFor();
     await page.getByText('Ficus lyrata').click();
+    await page.locator('#plant-steps li').waitFor();
     await assertIn(page, 'plant');
     await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Edit Ficus' }).click();
+    await page.locator('#edit-name:not([readonly])').fill('');
+    await page.locator('#edit-tag').fill('x'.repeat(101));
+    await page.keyboard.press('Enter');
+    await page.getByText('Enter a tag of').waitFor();
+    await assertIn(page, 'edit, with a fault');
+    await page.locator('#edit-name').fill('Mine');
+    await page.locator('#edit-tag').fill('');
+    await app.call('PATCH', '/plants/2', { token, json: { name: 'W'.repeat(200) } });
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Keep theirs' }).waitFor();
+    await assertIn(page, 'edit, with a choice');
+    await page.getByRole('button', { name: 'Keep theirs' }).click();
+    await page.getByRole('button', { name: 'More' }).click();
+    await assertIn(page, 'more');
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Add plant' }).click();
     await page.getByText('Choose the id yourself').click();
     await page.getByRole('textbox', { name: 'Id optional' }).fill('one');
@@ -46,7 +63,10 @@ export function testStore(looks: readonly Look[]): void {
     await page.getByText('Enter a whole number').waitFor();
     await page.getByText('Enter a name of').waitFor();
     await assertIn(page, 'add, with a fault');
-    assert.deepEqual(errors, []);
+    assert.deepEqual(
+      errors.filter((error) => !error.includes('status of 412')),
+      [],
+    );
     await page.getByRole('textbox', { name: 'Id optional' }).fill('');
     await page.getByRole('textbox', { name: 'Name' }).fill('Basil');
     await app.storage.identity.revokeToken(idOf(token), Date.now());
@@ -78,8 +98,11 @@ export function testStates(looks: readonly Look[]): void {
     await assertIn(page, 'empty');
     await page.getByLabel('Filter by tag').fill('cactus');
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'No plant has the tag' }).waitFor();
+    await page.getByRole('heading', { name: 'No plants with the tag' }).waitFor();
     await assertIn(page, 'no match');
+    await page.getByLabel('Search').fill('aloe');
+    await page.getByRole('heading', { name: 'containing “aloe”' }).waitFor();
+    await assertIn(page, 'no match of a search');
   });
 
   it('offline, while rows are loading', { skip }, async (t) => {
@@ -113,7 +136,7 @@ export function testStates(looks: readonly Look[]): void {
     }
     await page.locator('#who').click();
     await page.locator('#sharing-open').click();
-    await page.getByText('you can see and delete their plants').waitFor();
+    await page.getByText('you can see, edit and delete their plants').waitFor();
     await page.locator('#sharing-user').fill('alice');
     await page.keyboard.press('Enter');
     await page.getByText('You cannot share with yourself.').waitFor();

@@ -93,10 +93,22 @@ export async function namesOf({ app, token }: OpenStore): Promise<string[]> {
   return (json as { name: string }[]).map(({ name }) => name);
 }
 
-/** Deletes what is selected, or the plant that is open, and agrees. */
+/** Deletes what is selected, or the plant that is open. */
 export async function deleteChosen(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Delete' }).click();
-  await page.locator('#confirm-yes').click();
+}
+
+/** Opens the page in a browser of another person, or of the same one. */
+export async function openElsewhere(
+  t: TestContext,
+  browser: Browser,
+  { app }: Pick<OpenStore, 'app'>,
+  token: string,
+): Promise<Page> {
+  const { page } = await openPage(browser, `${app.address}/#token=${token}`);
+  t.after(() => page.context().close());
+  await page.locator('#grid[aria-busy=false]').waitFor();
+  return page;
 }
 
 /** Follows a link with a token of another user, and agrees. */

@@ -19,6 +19,7 @@ export function addAdminCommands(plantStore: Command): void {
   addTokenCommands(plantStore);
   addUserCommands(plantStore);
   addShareCommands(plantStore);
+  addLogCommand(plantStore);
 }
 
 function addTokenCommands(plantStore: Command): void {
@@ -144,4 +145,24 @@ function addShareCommands(plantStore: Command): void {
     .action(async (user, id, options) =>
       (await import('./access.ts')).explainAccess(user, id, options),
     );
+}
+
+function addLogCommand(plantStore: Command): void {
+  databaseCommand(plantStore, 'log', [
+    'plant-store log --since 2d',
+    'plant-store log --plant 42 --json',
+    'plant-store log --user alice | jq -r .event',
+  ])
+    .description(
+      'show who changed what: a table on a terminal, otherwise a line of JSON for each change',
+    )
+    .addOption(storeFlag('store of the changes').default('main'))
+    .option('--user <user>', 'only changes by this user', parserOf(Name))
+    .option('--plant <id>', 'only changes to this plant', integer(1, maxId))
+    .option(
+      '--since <duration>',
+      'only changes of this time until now, such as 2d',
+      parseDurationMs,
+    )
+    .action(async (options) => (await import('./log.ts')).showLog(options));
 }

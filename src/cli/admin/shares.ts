@@ -20,7 +20,7 @@ export async function share(
   const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
   const { role } = await storage.identity.findNames({ store: options.store, user });
   const later = role === undefined ? `, once there is a user ${user}` : '';
-  const can = access === 'read' ? 'can read' : 'can read and delete';
+  const can = access === 'read' ? 'can read' : 'can read, change and delete';
   const text = `${user} ${can} all plants of ${owner}${later}.`;
   printResult(options, { owner, user, access, new: isNew }, text);
 }

@@ -3,8 +3,8 @@
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../plants/ids.ts';
-import { plantFields, type PlantField } from '../../plants/plant.ts';
-import { examples, flag, integer, parseBaseUrl } from '../options.ts';
+import { Name, plantFields, shownFields, Tag, type PlantField } from '../../plants/plant.ts';
+import { examples, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
 
 /** An id, or a number of plants, which cannot be larger. */
 const parsePositive = integer(1, maxId);
@@ -12,10 +12,11 @@ const parsePositive = integer(1, maxId);
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, get, add, delete and import plants of a running service');
+    .description('list, get, add, edit, delete, restore and import plants of a running service');
 
   plantsCommand(plants, 'list', [
     'plant-store plants list --tag indoor',
+    'plant-store plants list --search lodz',
     'plant-store plants list --fields id,name --json | jq ".[].name"',
     'plant-store plants list --csv > plants.csv',
   ])
@@ -26,6 +27,7 @@ export function addPlantsCommands(plantStore: Command): void {
         .default([...plantFields], plantFields.join(',')),
     )
     .option('--tag <text>', 'only plants with exactly this tag')
+    .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
     .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));
@@ -44,6 +46,26 @@ export function addPlantsCommands(plantStore: Command): void {
     .option('--tag <text>', 'tag of the plant')
     .option('--id <number>', 'id of the plant; without it, the service assigns one', parsePositive)
     .action(async (name, options) => (await import('./plants.ts')).addPlant(name, options));
+
+  plantsCommand(plants, 'edit', [
+    'plant-store plants edit 40 --name "Ficus lyrata"',
+    "plant-store plants edit 40 --tag ''",
+  ])
+    .description('change the name or the tag of a plant')
+    .argument('<id>', 'id of the plant', parsePositive)
+    .option('--name <text>', 'new name', parserOf(Name))
+    .option('--tag <text>', 'new tag; an empty text removes the tag', parserOf(Tag))
+    .action(async (id, options) => (await import('./plants.ts')).editPlant(id, options));
+
+  plantsCommand(plants, 'restore', ['plant-store plants restore 40'])
+    .description('bring a deleted plant back as it was')
+    .argument('<id>', 'id of the plant', parsePositive)
+    .action(async (id, options) => (await import('./plants.ts')).restorePlant(id, options));
+
+  plantsCommand(plants, 'history', ['plant-store plants history 40'])
+    .description('show who changed a plant, and when, the newest change first')
+    .argument('<id>', 'id of the plant', parsePositive)
+    .action(async (id, options) => (await import('./plants.ts')).showHistory(id, options));
 
   plantsCommand(plants, 'rm', [
     'plant-store plants rm 40 41',
@@ -90,9 +112,9 @@ function plantsCommand(plants: Command, name: string, lines: readonly string[]) 
 
 function parseFields(text: string): PlantField[] {
   const wanted = text.split(',').map((one) => one.trim());
-  const fields = wanted.flatMap((one) => plantFields.find((field) => field === one) ?? []);
+  const fields = wanted.flatMap((one) => shownFields.find((field) => field === one) ?? []);
   if (fields.length < wanted.length || new Set(fields).size < wanted.length) {
-    throw new InvalidArgumentError(`Use one or more of ${plantFields.join(', ')}, each once.`);
+    throw new InvalidArgumentError(`Use one or more of ${shownFields.join(', ')}, each once.`);
   }
   return fields;
 }

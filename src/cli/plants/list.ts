@@ -19,6 +19,7 @@ type Pages = AsyncIterable<readonly Partial<Plant>[]>;
 interface ListOptions extends StoreOptions {
   fields: readonly PlantField[];
   tag?: string | undefined;
+  search?: string | undefined;
   limit?: number | undefined;
   csv?: true | undefined;
 }
@@ -41,9 +42,12 @@ async function print(texts: AsyncIterable<string>): Promise<void> {
   }
 }
 
-async function* pagesOf(store: PlantStore, { fields, tag, limit = Infinity }: ListOptions): Pages {
+async function* pagesOf(
+  store: PlantStore,
+  { fields, tag, search: q, limit = Infinity }: ListOptions,
+): Pages {
   let left = limit;
-  const pages = store.pages({ fields, tag, pageSize: Math.min(left, pagePlants) });
+  const pages = store.pages({ fields, tag, q, pageSize: Math.min(left, pagePlants) });
   for await (const page of pages) {
     yield page.slice(0, left);
     left -= page.length;

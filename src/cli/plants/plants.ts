@@ -1,7 +1,9 @@
 /**
  * Single plants of a running service.
  */
-import type { NewPlant } from '../../client/client.ts';
+import type { NewPlant, Plant } from '../../client/client.ts';
+import type { PlantPatch } from '../../plants/plant.ts';
+import { UsageError } from '../../refusal.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
 import { failWith, io, print, printError } from '../output.ts';
@@ -36,6 +38,52 @@ export async function addPlant(
   });
 }
 
+export async function editPlant(
+  id: number,
+  { name, tag, json, ...options }: StoreOptions & PlantPatch,
+): Promise<void> {
+  if (name === undefined && tag === undefined) {
+    throw new UsageError('Nothing to change. Set a new name with --name, or a new tag with --tag.');
+  }
+  const patch = { ...(name !== undefined && { name }), ...(tag !== undefined && { tag }) };
+  await withStore(options, async (store) => {
+    printPlant('Updated', id, await store.update(id, patch), json);
+  });
+}
+
+export async function restorePlant(id: number, { json, ...options }: StoreOptions): Promise<void> {
+  await withStore(options, async (store) => {
+    printPlant('Restored', id, await store.restore(id), json);
+  });
+}
+
+function printPlant(
+  done: string,
+  id: number,
+  { name, tag }: Pick<Plant, 'name' | 'tag'>,
+  json: true | undefined,
+): void {
+  if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag }));
+  else print(`${done} plant ${id}: ${printable(name)}.`);
+}
+
+export async function showHistory(id: number, { json, ...options }: StoreOptions): Promise<void> {
+  await withStore(options, async (store) => {
+    const changes = await store.history(id);
+    if (json || !io.stdout.isTTY) {
+      for (const change of changes) print(printableJson(change));
+      return;
+    }
+    const rows = changes.map(({ at, user = 'the operator', event, before }) => [
+      at,
+      user,
+      event,
+      before === undefined ? '' : [before.name, before.tag, before.owner].join(' · '),
+    ]);
+    print(tableOf(['AT', 'USER', 'CHANGE', 'NAME, TAG AND OWNER BEFORE'], rows));
+  });
+}
+
 /** Deletes the plants that exist. If one does not, the exit status is 1. */
 export async function removePlants(
   ids: readonly number[],
@@ -43,19 +91,23 @@ export async function removePlants(
 ): Promise<void> {
   await withStore(options, async (store) => {
     const results = inParallel(new Set(ids), concurrency, async (id) => {
+      // A token can lack the scope to read.
+      const { name } = await store.get(id).catch(() => ({ name: undefined }));
       try {
         await store.delete(id);
-        return { id, status: 'deleted' };
+        return { id, name, status: 'deleted' };
       } catch (error) {
         if (!isProblem(error, 'plant-not-found')) throw error;
         return { id, status: 'not found' };
       }
     });
-    for await (const result of results) {
-      if (result.status === 'not found') failWith(1);
-      if (json) print(JSON.stringify(result));
-      else if (result.status === 'deleted') print(`Deleted plant ${result.id}.`);
-      else printError(`error: There is no plant ${result.id}, or you do not have access to it.`);
+    for await (const { id, name, status } of results) {
+      if (status === 'not found') failWith(1);
+      if (json) print(printableJson({ id, name, status }));
+      else if (status === 'deleted') {
+        const named = name === undefined ? '' : `: ${printable(name)}`;
+        print(`Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}`);
+      } else printError(`error: There is no plant ${id}, or you do not have access to it.`);
     }
   });
 }

@@ -20,27 +20,27 @@ export function ifMatch({ headers }: FastifyRequest): Condition {
   return tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
 }
 
-/** Sets `ETag`. Throws `precondition-failed`, or returns true if the client has this version already, for 304. */
-export function isCurrent(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  plant: OwnedPlant,
-): boolean {
+/** Whether the client has this version already, for 304. Throws `precondition-failed`. */
+export function isCurrent(request: FastifyRequest, plant: OwnedPlant): boolean {
   const { headers } = request;
   assertCondition(ifMatch(request), plant);
   const tags = tagsIn('If-None-Match', headers['if-none-match']);
-  setEntityTag(reply, plant);
   if (tags === undefined) return false;
   return tags === 'any' || tags.some(({ opaque }) => opaque === entityTag(plant));
 }
 
 /** To a HEAD without a payload, Fastify would add `Content-Length: 0` (RFC 9110, section 8.6). */
-export function sendNotModified({ method }: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined);
+export function sendNotModified(
+  { method }: FastifyRequest,
+  reply: FastifyReply,
+  plant: OwnedPlant,
+): FastifyReply {
+  const payload = method === 'HEAD' ? Readable.from([]) : undefined;
+  return setEntityTag(reply.code(304), plant).send(payload);
 }
 
-export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): void {
-  reply.header('etag', `"${entityTag(plant)}"`);
+export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): FastifyReply {
+  return reply.header('etag', `"${entityTag(plant)}"`);
 }
 
 /** Undefined if the header is missing. Throws `invalid-request` if it is malformed. */

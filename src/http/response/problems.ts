@@ -45,6 +45,7 @@ export const problemResponses: Record<ProblemKind, ReturnType<typeof response>> 
   'body-too-large': response(413, 'The body is too large'),
   'unsupported-media-type': response(415, 'The body must be JSON', acceptedBody),
   'expectation-failed': response(417, 'The expectation cannot be met'),
+  'idempotency-key-reused': response(422, 'The idempotency key was used for another plant'),
   'rate-limited': response(429, 'Too many requests'), // request-limits.ts sets Retry-After
   'headers-too-large': response(431, 'The headers are too large'),
   'internal-error': response(500, 'Internal error'),

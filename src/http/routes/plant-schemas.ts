@@ -3,7 +3,15 @@
  */
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
-import { NewPlant, PlantField, PlantId, PlantPatch, Tag } from '../../plants/plant.ts';
+import {
+  NewPlant,
+  PlantField,
+  PlantId,
+  PlantPatch,
+  SearchText,
+  shownFields,
+  Tag,
+} from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, strict, type Operation } from './operation.ts';
 
@@ -11,9 +19,9 @@ const fields = Type.Optional(
   Type.Array(PlantField, {
     uniqueItems: true,
     minItems: 1,
-    description: 'a comma-separated list of id, name and tag, each at most once',
+    description: `a comma-separated list of ${shownFields.join(', ')}, each at most once`,
     meaning:
-      'The fields of the response, in this order. The default is `name` and `tag`. Send the parameter once for each field, or once with all of them.',
+      'The fields of the response, in this order. The default is `name` and `tag`. `owner` is the name of the user who owns the plant, and `access` what you can do with it: `read` or `write`. Send the parameter once for each field, or once with all of them.',
     examples: [['id', 'name', 'tag']],
   }),
 );
@@ -29,14 +37,20 @@ const tag = Type.Optional({
     'Lists only plants with exactly this tag. An empty tag lists the plants without one. The service may search all plants that the user has access to.',
 });
 
+const q = Type.Optional({
+  ...SearchText,
+  meaning:
+    'Lists only plants whose name or tag contains this text. Case, accents and variants of letters do not matter: `lodz` finds `Łódź`. With `tag`, a plant must match both. The service may search all plants that the user has access to.',
+});
+
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
-const FieldsQuery = Type.Object({ fields }, strict);
+export const FieldsQuery = Type.Object({ fields }, strict);
 
 export const createPlant = {
   operationId: 'createPlant',
   summary: 'Create a plant',
   description:
-    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. If you send your own id, you can repeat the request without creating a second plant. Requires the scope `plants:write`.',
+    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. With an `Idempotency-Key`, you can repeat the request for 24 hours and get the same response, without creating a second plant. Requires the scope `plants:write`.',
   tags: ['plants'],
   querystring: FieldsQuery,
   body: NewPlant,
@@ -48,7 +62,7 @@ export const listPlants = {
   description:
     'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
-  querystring: Type.Object({ limit: limitOf('plants'), after, tag, fields }, strict),
+  querystring: Type.Object({ limit: limitOf('plants'), after, tag, q, fields }, strict),
 } satisfies Operation;
 
 export const getPlant = {

@@ -2,24 +2,26 @@
  * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
  */
 import type { Static } from '@sinclair/typebox';
-import type { FastifyInstance } from 'fastify';
-import type { Reach } from '../../access/access.ts';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { Grant, Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
 import { maxHistory, type PlantChange } from '../../log/change-log.ts';
-import { defaultFields, plantJson } from '../../plants/lists.ts';
-import type { PlantQuery } from '../../plants/plant-storage.ts';
+import { defaultFields, plantsJson } from '../../plants/lists.ts';
+import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
 import {
   createPlant,
   deletePlant,
+  type FieldsQuery,
   getHistory,
   getPlant,
   listPlants,
   restorePlant,
   updatePlant,
 } from './plant-schemas.ts';
+import { idempotencyKey } from '../request/idempotency-key.ts';
 import { ifMatch, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
@@ -33,12 +35,24 @@ export function plantRoutes(
   const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
+  /** Sends a plant with its entity tag and the fields that the query names. */
+  async function send(
+    { grant: { caller }, query }: { grant: Grant; query: Static<typeof FieldsQuery> },
+    reply: FastifyReply,
+    plant: OwnedPlant,
+  ): Promise<FastifyReply> {
+    const { fields = defaultFields } = query;
+    const namesOf = (owners: readonly number[]) => storage.users.namesOf(caller.store, owners);
+    setEntityTag(reply, plant);
+    return sendJson(reply, await plantsJson([plant], caller, fields, namesOf));
+  }
+
   routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {
     const { grant, body, id } = request;
-    const plant = await storage.plants.create(grant.caller, body, { request: id });
-    setEntityTag(reply, plant);
+    const options = { request: id, key: idempotencyKey(request) };
+    const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
-    return sendJson(reply, plantJson(plant, request.query.fields));
+    return send(request, reply, plant);
   });
 
   routes.get(
@@ -60,7 +74,7 @@ export function plantRoutes(
         const read = await (page ?? storage.plants.list(caller, short));
         return sendShortPage(request, reply, '/plants', read, lists);
       }
-      const { after = 0, tag, fields = defaultFields } = query;
+      const { after = 0, tag, q, fields = defaultFields } = query;
       const assertWanted = () => assertConnected(reply);
       const list = {
         path: '/plants',
@@ -69,7 +83,7 @@ export function plantRoutes(
         maxBatchItems: 1_000,
         frame: ['[', ']'] as const,
         read: async (range: Range<number>) => {
-          const wanted = { ...range, tag, fields, assertWanted };
+          const wanted = { ...range, tag, q, fields, assertWanted };
           const { json, next } = await storage.plants.list(caller, wanted);
           return { arrays: [json], next };
         },
@@ -81,17 +95,18 @@ export function plantRoutes(
   routes.get('/plants/:id', { ...readOptions, schema: getPlant }, async (request, reply) => {
     const plant = await storage.plants.find(request.grant.caller, request.params.id);
     if (plant === undefined) throw plantNotFound();
-    if (isCurrent(request, reply, plant)) return sendNotModified(request, reply);
-    return sendJson(reply, plantJson(plant, request.query.fields));
+    // What the caller can do is no part of the entity tag.
+    const isFixed = request.query.fields?.includes('access') !== true;
+    if (isCurrent(request, plant) && isFixed) return sendNotModified(request, reply, plant);
+    return send(request, reply, plant);
   });
 
   routes.patch('/plants/:id', { ...writeOptions, schema: updatePlant }, async (request, reply) => {
-    const { grant, params, body, query, id } = request;
+    const { grant, params, body, id } = request;
     const options = { condition: ifMatch(request), request: id };
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
     if (plant === undefined) throw plantNotFound();
-    setEntityTag(reply, plant);
-    return sendJson(reply, plantJson(plant, query.fields));
+    return send(request, reply, plant);
   });
 
   routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
@@ -104,11 +119,11 @@ export function plantRoutes(
   routes.post(
     '/plants/:id/restore',
     { ...writeOptions, schema: restorePlant },
-    async ({ grant, params, query, id }, reply) => {
+    async (request, reply) => {
+      const { grant, params, id } = request;
       const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
       if (plant === undefined) throw plantNotFound();
-      setEntityTag(reply, plant);
-      return sendJson(reply, plantJson(plant, query.fields));
+      return send(request, reply, plant);
     },
   );
 
@@ -134,8 +149,8 @@ function shortPageOf(
   reach: Reach,
   query: Static<typeof listPlants.querystring>,
 ): PlantQuery | undefined {
-  const { limit, after = 0, tag, fields = defaultFields } = query;
+  const { limit, after = 0, tag, q, fields = defaultFields } = query;
   if (limit === undefined) return undefined;
-  const page = { limit, after, tag, fields };
+  const page = { limit, after, tag, q, fields };
   return isShort(reach, page) ? page : undefined;
 }

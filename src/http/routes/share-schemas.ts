@@ -14,7 +14,8 @@ export const ShareAccess = Type.Unsafe<Access>({
   type: 'string',
   enum: shareAccesses,
   description: 'read or write',
-  meaning: '`read`: the user can list and get the plants. `write`: the user can also delete them.',
+  meaning:
+    '`read`: the user can list and get the plants. `write`: the user can also change, delete and restore them.',
   examples: ['read'],
 });
 

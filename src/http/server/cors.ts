@@ -11,7 +11,8 @@ const exposedHeaders =
   'Accept-Patch, ETag, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
 /** The headers that a page can send, in addition to those that it always can. Firefox and Safari send User-Agent. */
-const requestHeaders = 'Authorization, Content-Type, If-Match, If-None-Match, User-Agent';
+const requestHeaders =
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, User-Agent';
 
 /** How long a browser caches a preflight response for a URL. Chromium's maximum; others allow more. */
 const maxAgeSeconds = 7_200;

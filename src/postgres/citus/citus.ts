@@ -40,7 +40,15 @@ export async function runUnlimited(
 }
 
 /** The tables whose rows are on the node of their store. Add new ones, or they will not be distributed. */
-export const tablesOfStore = ['stores', 'users', 'tokens', 'shares', 'plants', 'changes'] as const;
+export const tablesOfStore = [
+  'stores',
+  'users',
+  'tokens',
+  'shares',
+  'plants',
+  'changes',
+  'idempotency_keys',
+] as const;
 
 /** All tables, referenced ones first. */
 const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1)];

@@ -26,3 +26,16 @@ CREATE TABLE IF NOT EXISTS plant_store.changes (
 
 CREATE INDEX IF NOT EXISTS changes_by_plant
   ON plant_store.changes (store, plant, version, number) WHERE plant IS NOT NULL;
+
+-- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
+CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
+  store       bigint NOT NULL,
+  key_hash    text   COLLATE "C" NOT NULL,
+  user_id     bigint NOT NULL,
+  fingerprint text   NOT NULL,
+  plant       bigint NOT NULL,
+  at          bigint NOT NULL,
+  PRIMARY KEY (store, key_hash, user_id)
+);
+
+CREATE INDEX IF NOT EXISTS idempotency_keys_by_time ON plant_store.idempotency_keys (store, at);

@@ -12,6 +12,7 @@ import {
   type LoggedChange,
   type PlantChange,
 } from '../../log/change-log.ts';
+import type { UserStorage } from '../../access/user-storage.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { sql } from '../pool/connection.ts';
@@ -91,8 +92,6 @@ export const logSql = {
   history: sql<ChangeRow>`
     SELECT ${columns} FROM plant_store.changes
     WHERE store = $1 AND plant = $2 ORDER BY version DESC, number DESC LIMIT $3`,
-  userNames: sql<readonly [id: number, name: string]>`
-    SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
   list: sql<LogRow>`
     SELECT ${columns}, token, request, plant, version, number FROM plant_store.changes
     WHERE store = $1 AND (version, number) > ($2, $3) ORDER BY version, number LIMIT $4`,
@@ -145,7 +144,7 @@ export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
   return { id, name, tag, owner };
 }
 
-export function openLog(cluster: Cluster, names: Names): ChangeLog {
+export function openLog(cluster: Cluster, names: Names, users: UserStorage): ChangeLog {
   async function findOwner(store: number, plant: number): Promise<number | undefined> {
     const [existing] = await cluster.read(store, findSql, [store, plant]);
     if (existing !== undefined) return existing[2];
@@ -157,9 +156,9 @@ export function openLog(cluster: Cluster, names: Names): ChangeLog {
   async function namesIn(
     store: number,
     rows: readonly (readonly [...ChangeRow, ...rest: readonly unknown[]])[],
-  ): Promise<ReadonlyMap<number | null, string>> {
-    const users = rows.flatMap(([, , user, owner]) => [user ?? [], owner ?? []].flat());
-    return new Map(await cluster.read(store, logSql.userNames, [store, [...new Set(users)]]));
+  ): Promise<ReadonlyMap<number, string>> {
+    const numbers = rows.flatMap(([, , user, owner]) => [user ?? [], owner ?? []].flat());
+    return users.namesOf(store, numbers);
   }
 
   return {
@@ -188,19 +187,19 @@ export function openLog(cluster: Cluster, names: Names): ChangeLog {
 
 function toPlantChange(
   [event, atMs, user, owner, name, tag]: readonly [...ChangeRow, ...rest: readonly unknown[]],
-  userNames: ReadonlyMap<number | null, string>,
+  userNames: ReadonlyMap<number, string>,
 ): PlantChange {
   return {
     event,
     atMs,
-    user: userNames.get(user),
-    owner: userNames.get(owner),
+    user: userNames.get(user ?? 0),
+    owner: userNames.get(owner ?? 0),
     name: name ?? undefined,
     tag: tag ?? undefined,
   };
 }
 
-function toLoggedChange(row: LogRow, userNames: ReadonlyMap<number | null, string>): LoggedChange {
+function toLoggedChange(row: LogRow, userNames: ReadonlyMap<number, string>): LoggedChange {
   const [, , , , , , token, request, plant, version, number] = row;
   return {
     ...toPlantChange(row, userNames),

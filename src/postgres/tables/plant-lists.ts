@@ -9,6 +9,7 @@ import {
   minScannedOwners,
   pageOf,
   scan,
+  type NamesOf,
   type ScanStep,
 } from '../../plants/lists.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
@@ -18,29 +19,38 @@ import {
   listValues,
   mergeSql,
   scanStepEndSql,
+  scanStepPlants,
   scanStepSql,
   searchSql,
 } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Row, Statement } from '../pool/connection.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+
+/**
+ * Steps of scans at the same time, by user, and the connections that they can occupy: a step takes the server longer than
+ * a page, and pages must not wait behind the scans of many users.
+ */
+const scanSteps = new FairSemaphore({ max: 2 });
 
 export async function listPlants(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
 ): Promise<PlantPage> {
   const kind = listKind(caller.read, query);
   if (kind === 'scan') {
-    const { tag } = query;
-    return scan(query, (left) =>
-      caller.read === 'all'
-        ? search(cluster, caller, left, 'tag', tag)
-        : scanStep(cluster, caller, left),
+    const step = caller.read === 'all' ? search : scanStep;
+    const by = query.tag === undefined ? 'text' : 'tag';
+    return scan(caller, query, namesOf, (left) =>
+      scanSteps.run(userKey(caller), () => step(cluster, caller, left, by, left.tag ?? left.q)),
     );
   }
-  if (kind === 'owners') return listOwners(cluster, caller, query);
+  if (kind === 'owners') return listOwners(cluster, caller, query, namesOf);
   const values = listValues(kind, caller, query);
-  return pageOf(await readRows(cluster, caller, listSql[kind], values), query);
+  const rows = await readRows(cluster, caller, listSql[kind], values);
+  return pageOf(rows, caller, query, namesOf);
 }
 
 function readRows<R extends Row>(
@@ -57,11 +67,12 @@ async function listOwners(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  namesOf: NamesOf,
 ): Promise<PlantPage> {
   let isSearching = caller.read.length >= minScannedOwners;
   // Enough if the owners have similar numbers of plants. If one owner has most, the next steps read more of each.
   let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
-  return scan(query, async (left) => {
+  return scan(caller, query, namesOf, async (left) => {
     const { after, limit } = left;
     const wanted = limit + 1;
     if (isSearching) {
@@ -77,20 +88,21 @@ async function listOwners(
   });
 }
 
-/** Searches the next plants of the store for those of the owners, or with the tag. */
+/** Searches the next plants of the store for those of the owners, with the tag or with the text. */
 async function search(
   cluster: Cluster,
   caller: ReadAccess,
-  { after, limit }: PlantQuery,
+  query: PlantQuery,
   by: keyof typeof searchSql,
   wanted: unknown,
 ): Promise<ScanStep> {
-  const values = [caller.store, after, limit + 1, wanted];
+  const maxRows = maxRowsOf(query, maxScannedPlants);
+  const values = [caller.store, query.after, maxRows, wanted];
   const rows = await readRows(cluster, caller, searchSql[by], values);
-  const [last, , , , nth] = rows.at(-1) ?? [];
+  const [last, , , , , nth] = rows.at(-1) ?? [];
   return {
-    rows: rows.filter(([, , , isFound]) => isFound),
-    scannedTo: nth === maxScannedPlants ? last : undefined,
+    rows: rows.filter(([, , , , isFound]) => isFound),
+    scannedTo: nth === maxScannedPlants || rows.length === maxRows ? last : undefined,
   };
 }
 
@@ -104,7 +116,7 @@ async function merge(
   const { store, read } = caller;
   const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
   const merged = await readRows(cluster, caller, mergeSql, values);
-  const completeTo = merged[0]?.[3] ?? maxId;
+  const completeTo = merged[0]?.[4] ?? maxId;
   const rows = merged.filter(([id]) => id <= completeTo);
   const isEnd = rows.length < wanted && completeTo === maxId;
   return { rows, scannedTo: isEnd ? undefined : rows.at(-1)?.[0] };
@@ -114,11 +126,20 @@ async function scanStep(
   cluster: Cluster,
   caller: ReadAccess,
   query: PlantQuery,
+  by: keyof typeof scanStepSql,
+  wanted: unknown,
 ): Promise<ScanStep> {
   const { store, read } = caller;
-  const { after, limit, tag } = query;
+  const { after } = query;
+  const maxRows = maxRowsOf(query, scanStepPlants);
   const [end] = await readRows(cluster, caller, scanStepEndSql, [store, read, after, maxId]);
-  const scannedTo = end?.[0] ?? undefined;
-  const range = [store, after, scannedTo ?? maxId, limit, read, tag];
-  return { rows: await readRows(cluster, caller, scanStepSql, range), scannedTo };
+  const stepEnd = end?.[0] ?? undefined;
+  const range = [store, after, stepEnd ?? maxId, maxRows, read, wanted];
+  const rows = await readRows(cluster, caller, scanStepSql[by], range);
+  return { rows, scannedTo: rows.length === maxRows ? rows.at(-1)?.[0] : stepEnd };
+}
+
+/** Rows of a step. In a search, any of them may not contain the text, so the limit does not end a step. */
+function maxRowsOf({ q, limit }: PlantQuery, plants: number): number {
+  return q === undefined ? limit + 1 : plants + 1;
 }

@@ -28,12 +28,12 @@ export const listSql = {
 type RangeKind = keyof typeof listSql;
 
 function pageSql(range: string): Statement<PlantRow> {
-  return sql`SELECT id, name, tag FROM plant_store.plants WHERE ${range} LIMIT $4::bigint + 1`;
+  return sql`SELECT id, name, tag, owner FROM plant_store.plants WHERE ${range} LIMIT $4::bigint + 1`;
 }
 
 type MergedRow = readonly [...PlantRow, completeTo: number | null];
 
-/** Plants of the store among which a step searches: it takes the server a millisecond. */
+/** Plants of the store among which a step searches: it takes the server a millisecond or two. */
 export const maxScannedPlants = 2_000;
 
 type SearchedRow = readonly [...PlantRow, isFound: boolean, nth: number];
@@ -44,9 +44,9 @@ type SearchedRow = readonly [...PlantRow, isFound: boolean, nth: number];
  */
 function searchFor(condition: string): Statement<SearchedRow> {
   return sql`
-  SELECT id, name, tag, is_found, nth
+  SELECT id, name, tag, owner, is_found, nth
   FROM (
-    SELECT id, name, tag, ${condition} AS is_found, row_number() OVER (ORDER BY id) AS nth
+    SELECT id, name, tag, owner, ${condition} AS is_found, row_number() OVER (ORDER BY id) AS nth
     FROM plant_store.plants
     WHERE store = $1 AND id > $2 ORDER BY id LIMIT ${maxScannedPlants}
   ) AS searched
@@ -56,7 +56,18 @@ function searchFor(condition: string): Statement<SearchedRow> {
 export const searchSql = {
   owners: searchFor('owner IN (SELECT unnest($4::bigint[]))'),
   tag: searchFor('tag = $4'),
+  text: searchFor(canContain('$4')),
 };
+
+/**
+ * Whether a plant can contain a folded text: folding changes only the case of ASCII, as `lower` with the collation "C"
+ * does.
+ */
+function canContain(text: string): string {
+  const contains = (column: string) => `position(${text} in lower(${column} COLLATE "C")) > 0`;
+  return `(octet_length(name) + octet_length(tag) > char_length(name) + char_length(tag)
+    OR ${contains('name')} OR ${contains('tag')})`;
+}
 
 /**
  * Merges the plants of several owners by id, up to `$4`: only the `$4` owners whose next plants have the smallest ids
@@ -64,7 +75,7 @@ export const searchSql = {
  * column, or everywhere if that is null.
  */
 export const mergeSql = sql<MergedRow>`
-  SELECT plants.id, plants.name, plants.tag, merged.complete_to
+  SELECT plants.id, plants.name, plants.tag, plants.owner, merged.complete_to
   FROM (
     SELECT ids.id, min(ids.id) FILTER (WHERE ids.nth = $6) OVER () AS complete_to
     FROM (
@@ -83,7 +94,7 @@ export const mergeSql = sql<MergedRow>`
   ORDER BY merged.id`;
 
 /** Plants in a step of a scan: a step takes the server a few milliseconds. */
-const scanStepPlants = 10_000;
+export const scanStepPlants = 10_000;
 
 /** Returns the last id of a step, if others follow. A step has at most an equal share of each owner's plants. */
 export const scanStepEndSql = sql<readonly [id: number | null]>`
@@ -95,16 +106,21 @@ export const scanStepEndSql = sql<readonly [id: number | null]>`
   ) AS share`;
 
 /**
- * Returns the plants of a step that have a tag, which no index covers (decision 7). A step never exceeds the inner
- * LIMIT, but without it PostgreSQL could read the plants of all owners.
+ * Returns up to `$4` plants of a step that have a tag or can contain a folded text, which no index covers (decisions 7
+ * and 40). A step never exceeds the inner LIMIT, but without it PostgreSQL could read the plants of all owners.
  */
-export const scanStepSql = sql<PlantRow>`
-  SELECT scanned.id, scanned.name, scanned.tag
+const scanStepFor = (condition: string) => sql<PlantRow>`
+  SELECT scanned.id, scanned.name, scanned.tag, scanned.owner
   FROM unnest($5::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
-    SELECT id, name, tag FROM plant_store.plants
+    SELECT id, name, tag, owner FROM plant_store.plants
     WHERE ${ownerRange('reach.owner', '$2', '$3')} LIMIT ${scanStepPlants + 1}
   ) AS scanned
-  WHERE scanned.tag = $6 ORDER BY id LIMIT $4::bigint + 1`;
+  WHERE ${condition} ORDER BY id LIMIT $4`;
+
+export const scanStepSql = {
+  tag: scanStepFor('scanned.tag = $6'),
+  text: scanStepFor(canContain('$6')),
+};
 
 export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
   SELECT name, tag, owner FROM plant_store.plants

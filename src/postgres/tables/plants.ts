@@ -23,18 +23,21 @@ import { listPlants } from './plant-lists.ts';
 import { findOwnerSql, findSql } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Pool } from '../pool/pool.ts';
+import type { UserStorage } from '../../access/user-storage.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { Writer } from '../writer/writer.ts';
 
 export class Plants implements PlantStorage {
   readonly #cluster: Cluster;
   readonly #settings: WriteSettings;
+  readonly #users: UserStorage;
   /** One for each server, so that a server that does not respond does not delay the others. */
   readonly #writers = new Map<Pool, Writer>();
 
-  constructor(cluster: Cluster, settings: WriteSettings) {
+  constructor(cluster: Cluster, settings: WriteSettings, users: UserStorage) {
     this.#cluster = cluster;
     this.#settings = settings;
+    this.#users = users;
   }
 
   async create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant> {
@@ -85,7 +88,9 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return listPlants(this.#cluster, caller, query);
+    return listPlants(this.#cluster, caller, query, (users) =>
+      this.#users.namesOf(caller.store, users),
+    );
   }
 
   /** Waits for all changes. */

@@ -37,6 +37,8 @@ export const userSql = {
         AND (expires_at IS NULL OR expires_at > $4))
     FROM plant_store.users
     WHERE users.store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
+  namesOf: sql<readonly [id: number, name: string]>`
+    SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
   countPlants: sql<readonly [count: number]>`
     SELECT count(*) FROM (
       SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
@@ -104,6 +106,11 @@ export function openUsers(cluster: Cluster, names: Names): UserStorage {
       const named = await names.findUser(store, userName);
       if (named === undefined) return undefined;
       return { store, user: named.user, isRemoved: named.isRemoved };
+    },
+
+    async namesOf(store, users) {
+      const numbers = [...new Set(users)];
+      return new Map(await cluster.read(store, userSql.namesOf, [store, numbers]));
     },
 
     async countPlants({ store, user }: Identity, limit: number): Promise<number> {

@@ -14,12 +14,24 @@ import {
 import { assertCondition } from '../../plants/condition.ts';
 import { maxId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import { plantOfKey, type CreateKey, type StoredKey } from '../../plants/idempotency.ts';
 import { defect, idTaken, Problem } from '../../problem.ts';
 import { quotaProblem, type Quotas } from '../../plants/quota.ts';
 import type { LogEntry } from '../tables/log.ts';
 
 /** The result of a change, or why it is refused. */
 export type Outcome = ChangeResults[ChangeKind] | Problem;
+
+/** A key to store. */
+export interface NewKey extends StoredKey {
+  user: number;
+  key: string;
+}
+
+/** Each user has keys of their own. */
+export function keyOf(user: number, key: string): string {
+  return `${user} ${key}`;
+}
 
 interface StoreState {
   /** The largest id that the store has ever held. */
@@ -30,6 +42,8 @@ interface StoreState {
   plants: Map<number, OwnedPlant>;
   /** By id, the plants that can be restored. */
   deleted: Map<number, OwnedPlant>;
+  /** The creates with the keys that the changes name, by `keyOf`. */
+  keys: Map<string, StoredKey>;
   /** The number of plants of each owner, if there is a quota. */
   userPlants: Map<number, number>;
   /** The number of plants in the store, if there is a quota. */
@@ -43,6 +57,8 @@ export class Decisions {
   readonly #before: ReadonlyMap<number, OwnedPlant>;
   /** The ids that were changed. */
   readonly #changed = new Set<number>();
+  /** The keys of creates. */
+  readonly newKeys: NewKey[] = [];
   /** What happened, in order. */
   readonly entries: LogEntry[] = [];
 
@@ -85,7 +101,9 @@ export class Decisions {
 
   #create(change: ChangeOf<'create'>): number {
     const { lastId, randomIds, plants } = this.state;
-    const [, , owner, requestedId, , , name, tag] = change;
+    const [, , owner, requestedId, , , name, tag, key] = change;
+    const earlier = key && this.state.keys.get(keyOf(owner, key[0]));
+    if (key && earlier) return plantOfKey(earlier, key);
     const id = requestedId ?? (lastId < maxId ? lastId + 1 : randomIds.pop());
     if (id === undefined) throw defect(new Error('too few random ids'));
     if (plants.has(id)) throw idTaken(id);
@@ -93,6 +111,7 @@ export class Decisions {
     this.state.lastId = Math.max(lastId, id);
     this.#add({ id, name, tag, owner });
     this.#log('created', change, id);
+    if (key !== undefined) this.#addKey(owner, key, id);
     return id;
   }
 
@@ -139,6 +158,11 @@ export class Decisions {
     if (plant === undefined || !reaches(reach, plant.owner)) return undefined;
     assertCondition(condition, plant);
     return plant;
+  }
+
+  #addKey(user: number, [key, fingerprint]: CreateKey, plant: number): void {
+    this.state.keys.set(keyOf(user, key), { fingerprint, plant });
+    this.newKeys.push({ user, key, fingerprint, plant });
   }
 
   #add(plant: OwnedPlant): void {

@@ -41,6 +41,20 @@ export const changeSql = {
   updateStore: sql`
     UPDATE plant_store.stores SET last_id = $2, version = $3, writer = $4, plants = $5
     WHERE store = $1`,
+  findKeys: sql<readonly [user: number, key: string, fingerprint: string, plant: number]>`
+    SELECT user_id, key_hash, fingerprint, plant FROM plant_store.idempotency_keys
+    WHERE store = $1 AND key_hash = ANY ($2::text[]) AND at >= $3`,
+  addKeys: sql`
+    INSERT INTO plant_store.idempotency_keys (store, key_hash, user_id, fingerprint, plant, at)
+    VALUES ($1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), $6)
+    ON CONFLICT (store, key_hash, user_id)
+    DO UPDATE SET fingerprint = excluded.fingerprint, plant = excluded.plant, at = excluded.at`,
+  // A group adds fewer.
+  removeOldKeys: sql`
+    DELETE FROM plant_store.idempotency_keys WHERE store = $1 AND at <= (
+      SELECT max(at) FROM (
+        SELECT at FROM plant_store.idempotency_keys WHERE store = $1 AND at < $2 ORDER BY at LIMIT 1000
+      ) AS oldest)`,
   delete: sql`DELETE FROM plant_store.plants WHERE store = $1 AND id = ANY ($2::bigint[])`,
   // Citus plans this at a quarter of the cost of INSERT ... SELECT (decision 15).
   create: sql<readonly [id: number]>`

@@ -4,6 +4,7 @@
  */
 import type { Caller } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
+import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import { idTaken, Problem, storageUnavailable } from '../../problem.ts';
@@ -13,7 +14,7 @@ import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
 import { addToLog, logSql, toPlant, type LogEntry, type PlantRow } from '../tables/log.ts';
-import { Decisions, type Outcome } from './decisions.ts';
+import { Decisions, keyOf, type NewKey, type Outcome } from './decisions.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
 
@@ -44,6 +45,7 @@ export class StoreChanges {
   /** By id, the plants that the changes name, and those that can be restored. */
   #plants = new Map<number, OwnedPlant>();
   #deleted = new Map<number, OwnedPlant>();
+  #keys = new Map<string, StoredKey>();
   /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
   #locked: Decisions | undefined;
@@ -81,13 +83,17 @@ export class StoreChanges {
     const creators = changes.flatMap(([kind, , owner]) => (kind === 'create' ? owner : []));
     const users = [...new Set(creators)];
     const restores = changes.flatMap(([kind, , , id]) => (kind === 'restore' ? id : []));
+    const keys = changes.flatMap((change) => (change[0] === 'create' && change[8]?.[0]) || []);
     const { perUser } = this.#quotas;
-    const [[row], plants, deleted, counts] = await settled([
+    const [[row], plants, deleted, found, counts] = await settled([
       connection.query(canWait ? changeSql.lock : changeSql.lockUnlessLocked, [store]),
       ids.length === 0 ? none : connection.query(changeSql.findPlants, [store, ids]),
       restores.length === 0
         ? none
         : connection.query(logSql.findDeleted, [store, [...new Set(restores)]]),
+      keys.length === 0
+        ? none
+        : connection.query(changeSql.findKeys, [store, keys, Date.now() - keepKeysMs]),
       perUser === undefined || users.length === 0
         ? none
         : // The limit leaves room for the deletes of this group, so that the count stays exact.
@@ -96,6 +102,9 @@ export class StoreChanges {
     this.#row = row;
     this.#plants = byId(plants);
     this.#deleted = byId(deleted);
+    this.#keys = new Map(
+      found.map(([user, key, fingerprint, plant]) => [keyOf(user, key), { fingerprint, plant }]),
+    );
     this.#userPlants = new Map(counts);
     return row !== undefined || canWait;
   }
@@ -109,6 +118,7 @@ export class StoreChanges {
       randomIds: await this.#drawIds(connection, lastId),
       plants: this.#plants,
       deleted: this.#deleted,
+      keys: this.#keys,
       userPlants: await this.#countOwners(connection),
       storePlants: plants ?? (await this.#countPlants(connection)),
     });
@@ -129,7 +139,7 @@ export class StoreChanges {
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#locked === undefined) return;
     const { store } = this;
-    const { state, entries } = this.#locked;
+    const { state, entries, newKeys } = this.#locked;
     const { created, updated, deleted } = this.#locked.results();
     const { lastId, storePlants } = state;
     const { perStore } = this.#quotas;
@@ -142,6 +152,7 @@ export class StoreChanges {
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
       this.#log(connection, entries),
+      newKeys.length === 0 ? none : this.#addKeys(connection, newKeys),
     ]);
     const insertedIds = new Set(inserted.map(([plant]) => plant));
     const foreign = new Set(
@@ -168,6 +179,21 @@ export class StoreChanges {
       keepMs === undefined || !removes
         ? none
         : connection.query(logSql.removeOld, [store, Date.now() - keepMs]),
+    ]);
+  }
+
+  async #addKeys(connection: Connection, keys: readonly NewKey[]): Promise<void> {
+    const { store } = this;
+    const nowMs = Date.now();
+    const columns = [
+      keys.map(({ key }) => key),
+      keys.map(({ user }) => user),
+      keys.map(({ fingerprint }) => fingerprint),
+      keys.map(({ plant }) => plant),
+    ];
+    await settled([
+      connection.query(changeSql.removeOldKeys, [store, nowMs - keepKeysMs]),
+      connection.query(changeSql.addKeys, [store, ...columns, nowMs]),
     ]);
   }
 

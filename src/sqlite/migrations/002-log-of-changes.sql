@@ -28,3 +28,16 @@ CREATE TABLE changes (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
+
+-- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
+CREATE TABLE idempotency_keys (
+  store       INTEGER NOT NULL,
+  key_hash    TEXT    NOT NULL,
+  user        INTEGER NOT NULL,
+  fingerprint TEXT    NOT NULL,
+  plant       INTEGER NOT NULL,
+  at          INTEGER NOT NULL,
+  PRIMARY KEY (store, key_hash, user)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_keys_by_time ON idempotency_keys (store, at);

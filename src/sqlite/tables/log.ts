@@ -113,15 +113,15 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       row.changes++;
       if (keepMs === 0) return;
       const { plant = null, owner = null, name = null, tag = null } = subject;
-      const [, , user = null, token = null] = by ?? [];
-      const author = [user, token, request ?? null];
       insert.run(
         store,
         row.version,
         row.changes,
         event,
         Date.now(),
-        ...author,
+        by?.[2] ?? null,
+        by?.[3] ?? null,
+        request ?? null,
         plant,
         owner,
         name,

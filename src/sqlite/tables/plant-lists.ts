@@ -1,7 +1,13 @@
 /**
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
-import { soleOwner, type Reach, type ReadAccess } from '../../access/access.ts';
+import {
+  accessTo,
+  soleOwner,
+  type Reach,
+  type ReadAccess,
+  type ShareAccess,
+} from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import { isDense, minScannedOwners, type PlantRow, type ScanStep } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
@@ -18,8 +24,10 @@ const ranges = {
 };
 type RangeKind = keyof typeof ranges;
 
-/** Plants that a step reads to find those of owners, or with a tag. The largest plants take 1 ms. */
+/** Plants that a step reads inside SQLite to find those of owners, with a tag or with a text. The largest take 1 ms. */
 const maxScannedPlants = 500;
+/** Plants that a step returns to be filtered here. The largest, whose text is emoji, take 1 to 2 ms. */
+const maxReturnedPlants = 120;
 /**
  * Work of a step that merges owners, which takes about 1.5 ms. The unit is the search for the first plant of an owner.
  * Each plant that is read takes as long as two of them.
@@ -33,15 +41,30 @@ const nextIdSql = (owner: string, after: string) =>
         SELECT id FROM ${plantsByOwner}
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
 
+const ownerNameSql =
+  '(SELECT users.name FROM users WHERE users.store = plants.store AND users.user = plants.owner)';
+
 /**
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.
  * Then the statement reads the range up to that id, and checks whether another plant follows.
  *
  * The plants need no ORDER BY outside the subquery, because the index returns them in id order. The offset is `?3 - 1`,
- * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter.
+ * because SQLite plans a statement again at each run if its LIMIT or OFFSET is a bare parameter. The caller has the same
+ * access to all plants.
  */
-export function listSql(kind: RangeKind, fields: readonly PlantField[]): string {
-  const members = fields.map((field) => `'${field}', ${field}`).join();
+export function listSql(
+  kind: RangeKind,
+  fields: readonly PlantField[],
+  access: ShareAccess,
+): string {
+  const columns = {
+    id: 'id',
+    name: 'name',
+    tag: 'tag',
+    owner: ownerNameSql,
+    access: `'${access}'`,
+  };
+  const members = fields.map((field) => `'${field}', ${columns[field]}`).join();
   const range = ranges[kind];
   return `
     SELECT json_group_array(json_object(${members})), last, EXISTS (SELECT 1 FROM ${range} AND id > last)
@@ -59,18 +82,22 @@ interface Step extends ScanStep {
 
 export function openLists(prepare: Prepare) {
   const ofOwner = prepare<PlantRow>(`
-    SELECT id, name, tag FROM ${plantsByOwner}
-    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxScannedPlants}`);
+    SELECT id, name, tag, owner FROM ${plantsByOwner}
+    WHERE store = ? AND owner = ? AND id > ? ORDER BY id LIMIT ${maxReturnedPlants}`);
   const endOfScan = prepare<[id: number]>(`
     SELECT id FROM plants NOT INDEXED
     WHERE store = ? AND id > ? ORDER BY id LIMIT 1 OFFSET ${maxScannedPlants - 1}`);
   const searchFor = (condition: string) =>
     prepare<PlantRow>(`
-      SELECT id, name, tag FROM plants NOT INDEXED
+      SELECT id, name, tag, owner FROM plants NOT INDEXED
       WHERE store = ?1 AND id > ?2 AND id <= ?3 AND ${condition} ORDER BY id LIMIT ?4 + 0`);
   const search = {
     owners: searchFor('+owner IN (SELECT value FROM json_each(?5) AS reach)'),
     tag: searchFor('tag = ?5'),
+    // The plants that can contain a folded text: folding changes only the case of ASCII, as `lower` does.
+    text: searchFor(`(
+      octet_length(name) + octet_length(tag) > length(name) + length(tag)
+      OR instr(lower(name), ?5) OR instr(lower(tag), ?5))`),
   };
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next plant of
   // each owner: when it takes the first, it adds that owner's next plant. Owners without more plants sort last, with id
@@ -82,17 +109,17 @@ export function openLists(prepare: Prepare) {
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
       ORDER BY 1 NULLS LAST LIMIT ?3 + 0
     )
-    SELECT plants.id, name, tag FROM merged CROSS JOIN ${plantsByOwner}
+    SELECT plants.id, name, tag, plants.owner FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   const pages = new Map<string, Statement<PageRow>>();
 
   function readOwner(store: number, owner: number, after: number): Step {
     const rows = ofOwner.all(store, owner, after);
-    return { rows, scannedTo: rows[maxScannedPlants - 1]?.[0], isDense: true };
+    return { rows, scannedTo: rows[maxReturnedPlants - 1]?.[0], isDense: true };
   }
 
-  /** Searches the next plants of the store for those of owners, which are a JSON array, or with a tag. */
+  /** Searches the next plants of the store for those of owners, which are a JSON array, with a tag or with a text. */
   function searchStore(
     store: number,
     by: keyof typeof search,
@@ -117,10 +144,12 @@ export function openLists(prepare: Prepare) {
   }
 
   return {
-    page(kind: RangeKind, { store, read }: ReadAccess, query: PlantQuery): PlantPage {
+    page(kind: RangeKind, caller: ReadAccess, query: PlantQuery): PlantPage {
+      const { store, read, user } = caller;
       const { after, limit, fields } = query;
-      const key = `${kind} ${fields.join()}`;
-      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields));
+      const access = accessTo(caller, user);
+      const key = `${kind} ${access} ${fields.join()}`;
+      const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields, access));
       pages.set(key, statement);
       const owner = soleOwner(read);
       const values = owner === undefined ? [] : [owner];
@@ -129,17 +158,20 @@ export function openLists(prepare: Prepare) {
     },
 
     /**
-     * One step of a list by tag, or of several owners: the matches among the next plants in reach. `wasDense` is the
-     * `isDense` of the step before, and true in the first one.
+     * One step of a list by tag, of a search, or of several owners: the matches among the next plants in reach. `wasDense`
+     * is the `isDense` of the step before, and true in the first one.
      */
     scanStep({ store, read }: ReadAccess, query: PlantQuery, wasDense: boolean): Step {
-      const { after, tag } = query;
+      const { after, tag, q } = query;
       if (read === 'all') {
-        if (tag === undefined) throw new Error('the plants of a store are a page');
-        return searchStore(store, 'tag', tag, after, query.limit);
+        const wanted = tag ?? q;
+        if (wanted === undefined) throw new Error('the plants of a store are a page');
+        const limit = q === undefined ? query.limit : maxReturnedPlants;
+        return searchStore(store, tag === undefined ? 'text' : 'tag', wanted, after, limit);
       }
       const maxPlants = Math.floor((maxMergeWork - read.length) / workOfPlant);
-      const limit = tag === undefined ? Math.min(query.limit, maxPlants) : maxPlants;
+      const isFiltered = tag !== undefined || q !== undefined;
+      const limit = Math.min(maxPlants, isFiltered ? maxReturnedPlants : query.limit);
       const canScan = wasDense && read.length >= minScannedOwners;
       const owner = soleOwner(read);
       const step =

@@ -10,6 +10,7 @@ import { idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare } from '../driver.ts';
+import type { IdempotencyKeys } from './idempotency-keys.ts';
 import type { Log } from './log.ts';
 import type { Stores } from './stores.ts';
 
@@ -19,6 +20,7 @@ export function openPlants(
   counts: PlantCounts,
   stores: Stores,
   log: Log,
+  keys: IdempotencyKeys,
 ) {
   const find = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
@@ -54,8 +56,10 @@ export function openPlants(
     },
 
     /** Returns the id of the new plant. */
-    create([, store, owner, requestedId, by, request, name, tag]: ChangeOf<'create'>): number {
+    create([, store, owner, requestedId, by, request, name, tag, key]: ChangeOf<'create'>): number {
       grants.callerSince(by);
+      const earlier = key && keys.findPlant(store, owner, key);
+      if (earlier !== undefined) return earlier;
       const row = stores.of(store);
       const nextId = row.lastId < maxId ? row.lastId + 1 : undefined;
       const problem = counts.problemOf(store, owner);
@@ -72,6 +76,7 @@ export function openPlants(
       row.lastId = Math.max(id, row.lastId);
       counts.add(store, owner, 1);
       log.add(store, 'created', [by, request], { plant: id });
+      if (key !== undefined) keys.add(store, owner, key, id);
       return id;
     },
 

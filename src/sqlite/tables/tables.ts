@@ -3,6 +3,7 @@ import { noQuotas } from '../../plants/quota.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
+import { openIdempotencyKeys } from './idempotency-keys.ts';
 import { openLog } from './log.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';
@@ -29,7 +30,7 @@ export function openTables(
     counts,
     stores,
     log,
-    plants: openPlants(prepare, grants, counts, stores, log),
+    plants: openPlants(prepare, grants, counts, stores, log, openIdempotencyKeys(prepare)),
     lists: openLists(prepare),
     tokens: openTokens(prepare, grants, log),
     shares: openShares(prepare, grants, log),

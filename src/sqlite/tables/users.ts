@@ -30,6 +30,9 @@ export function openUsers(
     SELECT users.store, users.user, users.removed_at IS NOT NULL
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ? AND users.name = ?`);
+  const namesOf = prepare<[user: number, name: string]>(`
+    SELECT users.user, users.name FROM json_each(?2) AS wanted CROSS JOIN users
+    WHERE users.store = ?1 AND users.user = wanted.value`);
   const revokeTokens = prepare<TokenOfUserRow>(`
     UPDATE tokens INDEXED BY tokens_by_user SET revoked_at = ?3
     WHERE store = ?1 AND user = ?2 AND revoked_at IS NULL RETURNING hash, scopes`);
@@ -76,6 +79,8 @@ export function openUsers(
       if (store === undefined || user === undefined) return undefined;
       return { store, user, isRemoved: isRemoved === 1 };
     },
+
+    namesOf: (store, users) => new Map(namesOf.all(store, JSON.stringify(users))),
 
     countPlants: ({ store, user }, limit) => counts.countUpTo(store, user, limit),
 

@@ -4,6 +4,7 @@
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { byId, onPress } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
+import { rowFields } from '../table/plant-list.ts';
 
 /** Returns a function that opens the dialog. A tag that the table shows is filled in. */
 export function addDialog(
@@ -22,7 +23,7 @@ export function addDialog(
       tag: tag.value,
       ...(wantedId !== '' && { id: Number(wantedId) }),
     };
-    const { plant } = await store.create(draft, { fields: ['id', 'name', 'tag'] });
+    const { plant } = await store.create(draft, { fields: rowFields });
     name.value = '';
     id.value = '';
     name.focus();

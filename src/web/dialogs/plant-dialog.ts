@@ -1,36 +1,95 @@
 /**
- * The dialog of one plant: everything about it, and what the user can do with it.
+ * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
-import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
-import { exists } from '../table/delete-plants.ts';
+import { isProblem } from '../../client/problem.ts';
+import { byId, element, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { formatTime } from '../shared/format.ts';
+import { find } from '../table/delete-plants.ts';
+import { isWritable } from '../table/plant-list.ts';
+import { nameOf } from './menu-dialog.ts';
+import { stepsOf, type Step } from './plant-history.ts';
 
-/** Returns a function that opens the dialog. `onGone` is called if somebody else has deleted the plant. */
+interface PlantActions {
+  edit: (plant: Plant) => void;
+  delete: (plant: Plant) => Promise<void>;
+  restore: (plant: Plant) => Promise<void>;
+  /** Called with the plant as it is now in the service. */
+  onRead: (plant: Plant) => void;
+  /** Called if somebody else has deleted the plant. */
+  onGone: (plant: Plant) => void;
+}
+
+/** Returns a function that opens the dialog. */
 export function plantDialog(
   store: PlantStore,
-  onDelete: (plant: Plant) => Promise<void>,
-  onGone: (plant: Plant) => void,
-): (plant: Plant, canDelete: boolean) => Promise<void> {
+  actions: PlantActions,
+): (plant: Plant) => Promise<void> {
   const dialog = byId('plant', HTMLDialogElement);
   let shown: Plant | undefined;
   onPress('plant-close', () => dialog.close());
-  onPress('plant-delete', async () => {
-    dialog.close();
-    if (shown !== undefined) await onDelete(shown);
-  });
+  for (const action of ['edit', 'delete', 'restore'] as const) {
+    onPress(`plant-${action}`, async () => {
+      dialog.close();
+      if (shown !== undefined) await actions[action](shown);
+    });
+  }
 
-  return async (plant, canDelete) => {
+  // The first press of a double click opens the dialog, and the second one arrives here.
+  let isNew = false;
+  const onSecondPress = (event: MouseEvent) => {
+    const isSecond = isNew && event.detail > 1;
+    isNew = false;
+    if (!isSecond) return;
+    event.stopPropagation();
+    if (shown === undefined || !isWritable(shown)) return;
+    dialog.close();
+    actions.edit(shown);
+  };
+  dialog.addEventListener('click', onSecondPress, { capture: true });
+
+  function draw(plant: Plant): void {
     shown = plant;
-    setText('plant-name', plant.name);
-    setFacts('plant-facts', { Id: String(plant.id), Tag: plant.tag || 'no tag' });
-    show('plant-gone', false);
-    show('plant-delete', canDelete);
+    const { id, name, tag, owner } = plant;
+    setText('plant-name', name);
+    setFacts('plant-facts', { Id: String(id), Tag: tag || 'no tag', Owner: owner });
+    for (const action of ['edit', 'delete']) show(`plant-${action}`, isWritable(plant));
+  }
+
+  return async (plant) => {
+    isNew = true;
+    draw(plant);
+    for (const id of ['plant-gone', 'plant-restore']) show(id, false);
+    const history = byId('plant-history', HTMLElement);
+    const list = byId('plant-steps', HTMLElement);
+    list.replaceChildren();
+    history.ariaBusy = 'true';
     dialog.showModal();
     byId('plant-close', HTMLButtonElement).focus();
-    if (await exists(store, plant.id)) return; // the table can be minutes old
-    onGone(plant);
+    const [current, changes] = await Promise.all([find(store, plant.id), historyOf(store, plant)]);
+    if (current === undefined) actions.onGone(plant);
+    else actions.onRead(current); // the table can be minutes old
     if (shown !== plant) return;
+    history.ariaBusy = null;
+    list.replaceChildren(...stepsOf(changes, current).map(entryOf));
+    if (current !== undefined) return draw(current);
+    for (const action of ['edit', 'delete']) show(`plant-${action}`, false);
     show('plant-gone');
-    show('plant-delete', false);
+    show('plant-restore', isWritable(plant) && changes[0]?.event === 'deleted');
   };
+}
+
+/** No changes if the service keeps none. */
+async function historyOf(store: PlantStore, { id }: Plant) {
+  try {
+    return await store.history(id);
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    return [];
+  }
+}
+
+function entryOf({ what, who, at }: Step): HTMLElement {
+  const facts = element('p', { className: 'entry-facts hint' }, `${who} · ${formatTime(at)}`);
+  return element('li', {}, nameOf(what), facts);
 }

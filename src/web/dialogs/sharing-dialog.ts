@@ -6,7 +6,10 @@ import type { Connection } from '../session/connection.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
 
-const accessTexts: Record<ShareAccess, string> = { read: 'can see', write: 'can see and delete' };
+const accessTexts: Record<ShareAccess, string> = {
+  read: 'can see',
+  write: 'can see, edit and delete',
+};
 
 export class SharingDialog extends MenuDialog {
   readonly #onOwners: () => void;

@@ -6,26 +6,28 @@ import { writeCsv } from '../../client/csv.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
+import type { View } from '../table/view.ts';
 
 const fields = ['id', 'name', 'tag'] as const;
+type Exported = Pick<Plant, (typeof fields)[number]>;
 
 const formats = {
   csv: {
     type: 'text/csv',
     start: writeCsv(fields),
-    row: (plant: Plant) => writeCsv(fields.map((field) => plant[field])),
+    row: (plant: Exported) => writeCsv(fields.map((field) => plant[field])),
     end: '',
   },
   json: {
     type: 'application/json',
     start: '[',
-    row: (plant: Plant, isFirst: boolean) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
+    row: (plant: Exported, isFirst: boolean) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
     end: '\n]\n',
   },
 };
 
-/** Exports when its buttons are pressed. `filter` returns the tag of the view, if it has only one. */
-export function offerExport(store: PlantStore, filter: () => string | undefined): void {
+/** Exports when its buttons are pressed. `viewOf` returns the current view. */
+export function offerExport(store: PlantStore, viewOf: () => View): void {
   let running = new AbortController();
 
   async function exportAs(extension: keyof typeof formats): Promise<void> {
@@ -40,7 +42,7 @@ export function offerExport(store: PlantStore, filter: () => string | undefined)
       // A Blob can be larger than the memory of the page: browsers move it to the disk.
       let file = new Blob([start], { type });
       let count = 0;
-      for await (const plants of store.pages({ fields, tag: filter(), signal })) {
+      for await (const plants of store.pages({ fields, ...viewOf(), signal })) {
         const rows = plants.map((plant, at) => row(plant, count + at === 0));
         file = new Blob([file, ...rows], { type });
         count += plants.length;

@@ -21,6 +21,19 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** An icon of index.html. */
+export function icon(name: string): SVGElement {
+  const namespace = 'http://www.w3.org/2000/svg';
+  const [svg, use] = [
+    document.createElementNS(namespace, 'svg'),
+    document.createElementNS(namespace, 'use'),
+  ];
+  svg.classList.add('icon');
+  use.setAttribute('href', `#icon-${name}`);
+  svg.append(use);
+  return svg;
+}
+
 /** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */
 export function onPress(id: string, handler: () => void | Promise<void>): void {
   byId(id, HTMLButtonElement).addEventListener('click', () => void handler());

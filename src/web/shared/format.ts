@@ -17,7 +17,7 @@ export function countOf(count: number, what: 'plant' | 'row'): string {
 /** What a token with a scope allows. */
 export const scopeTexts: Record<Scope, string> = {
   'plants:read': 'see plants',
-  'plants:write': 'add and delete plants',
+  'plants:write': 'add, edit and delete plants',
   'shares:write': 'share plants',
 };
 

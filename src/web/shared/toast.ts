@@ -4,6 +4,9 @@
 import { byId, element, focusTable, setText } from './dom.ts';
 
 const shownMs = 6_000;
+/** Long enough to find out that Tab leads to the button, and to get there. */
+const offeredMs = 30_000;
+const maxOffers = 3;
 
 /** Announces a text to screen readers only. */
 export function announce(text: string): void {
@@ -23,5 +26,21 @@ export function toast(text: string, ...buttons: HTMLButtonElement[]): () => void
     if (hadFocus) focusTable();
   };
   if (buttons.length === 0) setTimeout(close, shownMs);
+  return close;
+}
+
+/** Shows a message with a button for a while, or longer while the user is there. Returns what closes it sooner. */
+export function offer(text: string, button: HTMLButtonElement): () => void {
+  const close = toast(text, button);
+  button.classList.add('offer');
+  const closeLater = () => {
+    setTimeout(
+      () => (button.matches(':focus, .toast:hover *') ? closeLater() : close()),
+      offeredMs,
+    );
+  };
+  closeLater();
+  const offers = document.querySelectorAll('.offer');
+  if (offers.length > maxOffers) offers[0]?.closest('.toast')?.remove();
   return close;
 }

@@ -1,61 +1,107 @@
 /**
- * Deletes plants after the user has agreed.
+ * Deletes plants at once, and brings them back if the user wants that.
  */
 import { PlantStoreError, type Plant, type PlantStore } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
-import { confirm } from '../shared/confirm.ts';
+import { element } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { toast } from '../shared/toast.ts';
+import { offer, toast } from '../shared/toast.ts';
+import { rowFields } from './plant-list.ts';
 
 const concurrency = 8;
 
-/** Calls `onBegin` when the user has agreed, and `onGone` for each plant that the service has deleted. */
+/** Calls `onGone` for each plant that is deleted, and `onBack` with those that the user brings back. */
 export async function deletePlants(
   store: PlantStore,
   plants: readonly Plant[],
-  onBegin: () => void,
   onGone: (plant: Plant) => void,
+  onBack: (plants: Plant[]) => void,
 ): Promise<void> {
-  const what = plants.length === 1 ? `“${plants[0]?.name}”` : countOf(plants.length, 'plant');
-  const question = { title: `Delete ${what}?`, text: 'You cannot undo this.', action: 'Delete' };
-  if (!(await confirm(question))) return;
-  onBegin();
-  const closeMessage = toast(`Deleting ${what} …`);
+  const deleted: Plant[] = [];
+  const failures = await withEach(plants, 'Deleting', async (plant) => {
+    try {
+      await store.delete(plant.id);
+      deleted.push(plant);
+    } catch (error) {
+      // One that somebody else has deleted is deleted, but theirs to bring back.
+      if (!isProblem(error, 'plant-not-found')) throw error;
+      if ((await find(store, plant.id)) !== undefined) return 'You can only see it.';
+    }
+    onGone(plant);
+    return undefined;
+  });
+  if (failures.length > 0) toast(failureText(failures, 'deleted'));
+  if (deleted.length === 0) return;
+  const undo = element('button', { type: 'button' }, 'Undo');
+  const close = offer(`Deleted ${whatOf(deleted)}.`, undo);
+  undo.addEventListener('click', () => {
+    close();
+    void restorePlants(store, deleted, onBack);
+  });
+}
+
+/** Brings deleted plants back. Calls `onBack` with those that are. */
+export async function restorePlants(
+  store: PlantStore,
+  plants: readonly Plant[],
+  onBack: (plants: Plant[]) => void,
+): Promise<void> {
+  const restored: Plant[] = [];
+  const failures = await withEach(plants, 'Restoring', async ({ id }) => {
+    try {
+      restored.push(await store.restore(id, { fields: rowFields }));
+      return undefined;
+    } catch (error) {
+      if (isProblem(error, 'plant-not-found')) return 'The service no longer keeps it.';
+      if (!isProblem(error, 'id-taken')) throw error;
+      return 'It is back already, or another plant has its id.';
+    }
+  });
+  onBack(restored);
+  if (failures.length > 0) toast(failureText(failures, 'restored'));
+  else toast(`Restored ${whatOf(plants)}.`);
+}
+
+/** Does something with each plant. Returns why it failed, for each plant with which it did. */
+async function withEach(
+  plants: readonly Plant[],
+  doing: string,
+  work: (plant: Plant) => Promise<string | undefined>,
+): Promise<string[]> {
+  const closeMessage = toast(`${doing} ${whatOf(plants)} …`);
   const failures: string[] = [];
-  const work = async (plant: Plant) => {
-    const failure = await deletePlant(store, plant.id);
-    if (failure === undefined) onGone(plant);
-    else failures.push(failure);
+  const workOrFail = async (plant: Plant) => {
+    try {
+      const failure = await work(plant);
+      if (failure !== undefined) failures.push(failure);
+    } catch (error) {
+      if (!(error instanceof PlantStoreError)) throw error;
+      failures.push(error.detail);
+    }
   };
   try {
-    await Array.fromAsync(inParallel(plants, concurrency, work));
+    await Array.fromAsync(inParallel(plants, concurrency, workOrFail));
   } finally {
     closeMessage();
   }
-  if (failures.length === 0) toast(`Deleted ${what}.`);
-  else toast(`${countOf(failures.length, 'plant')} could not be deleted. ${failures.at(-1)}`);
+  return failures;
 }
 
-/** Returns why the plant could not be deleted. One that somebody else has deleted is deleted. */
-async function deletePlant(store: PlantStore, id: number): Promise<string | undefined> {
-  try {
-    await store.delete(id);
-  } catch (error) {
-    if (!(error instanceof PlantStoreError)) throw error;
-    if (error.kind !== 'plant-not-found') return error.detail;
-    if (await exists(store, id)) return 'Some users let you see their plants, but not delete them.';
-  }
-  return undefined;
+function failureText(failures: readonly string[], done: string): string {
+  return `${countOf(failures.length, 'plant')} could not be ${done}. ${failures.at(-1)}`;
 }
 
-/** Whether the plant is there for this user. */
-export async function exists(store: PlantStore, id: number): Promise<boolean> {
+function whatOf(plants: readonly Plant[]): string {
+  return plants.length === 1 ? `“${plants[0]?.name}”` : countOf(plants.length, 'plant');
+}
+
+/** The plant as it is now; undefined if it is not there for this user. */
+export async function find(store: PlantStore, id: number): Promise<Plant | undefined> {
   try {
-    await store.get(id);
-    return true;
+    return await store.get(id, { fields: rowFields });
   } catch (error) {
     if (!isProblem(error, 'plant-not-found')) throw error;
-    return false;
+    return undefined;
   }
 }

@@ -3,6 +3,11 @@
  */
 import type { Plant } from '../../client/client.ts';
 
+/** What a row shows, or needs. */
+export const rowFields = ['id', 'name', 'tag', 'owner', 'access'] as const;
+/** Whether the user can change the plant. */
+export const isWritable = ({ access }: Plant) => access === 'write';
+
 export const pageSize = 250;
 /** Browsers limit the height of an element to 18 million pixels, and rows can be 100 pixels high. */
 const maxRows = 100_000;
@@ -15,14 +20,16 @@ export class PlantList {
   readonly #onChange: () => void;
   /** In the order of their ids. */
   #plants: Plant[] = [];
-  /** Plants that were removed since the last read began: its answer can be older than that. */
-  readonly #removed = new Set<number>();
+  /** Plants that changed since the last read began, undefined if removed: its answer can be older than that. */
+  readonly #changed = new Map<number, Plant | undefined>();
+  /** The names of the owners of all plants that were here. */
+  readonly owners = new Set<string>();
   /** Whether `count` is all there are. */
   isComplete = false;
   /** Whether a plant was added beyond the known ones since the last read began. */
   #hasGrown = false;
   #wanted = 0;
-  #reading = false;
+  #reading: Promise<void> | undefined;
   /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
   failure: unknown;
 
@@ -55,13 +62,29 @@ export class PlantList {
   /** Sets which row is the last one drawn: reads up to it, and some more. */
   see(last: number): void {
     this.#wanted = last + pageSize;
-    if (!this.#reading) void this.#readWanted();
+    this.#reading ??= this.#readWanted().finally(() => (this.#reading = undefined));
+  }
+
+  /** Reads no more until `see` is called again. */
+  stop(): void {
+    this.#wanted = 0;
+  }
+
+  /** Resolves when no request is in flight. */
+  async settled(): Promise<void> {
+    await this.#reading;
+  }
+
+  /** The row of a plant, or -1. */
+  rowOf({ id }: Plant): number {
+    return this.#plants.findIndex((plant) => plant.id === id);
   }
 
   /** Shows a plant that was added, if its place in the list is known. Returns its row. */
   add(plant: Plant): number | undefined {
     const { id } = plant;
-    this.#removed.delete(id);
+    this.#changed.set(id, plant);
+    this.owners.add(plant.owner);
     const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
     if (row === this.count && !this.isComplete) {
       this.#hasGrown = true;
@@ -73,30 +96,40 @@ export class PlantList {
     return row;
   }
 
+  /** Shows a plant as it is now, if it has a row. */
+  replace(plant: Plant): void {
+    this.#changed.set(plant.id, plant);
+    const row = this.rowOf(plant);
+    if (row !== -1) this.#plants[row] = plant;
+    this.#onChange();
+  }
+
   /** Removes the row of a plant that is gone. */
-  remove(id: number): void {
-    this.#removed.add(id);
+  remove({ id }: Plant): void {
+    this.#changed.set(id, undefined);
     this.#plants = this.#plants.filter((plant) => plant.id !== id);
     this.#onChange();
   }
 
   async #readWanted(): Promise<void> {
-    this.#reading = true;
     this.failure = undefined;
     try {
       while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
         this.#hasGrown = false;
-        this.#removed.clear();
+        this.#changed.clear();
         const read = await this.#read(this.#plants.at(-1)?.id);
         if (read.length === 0) this.isComplete = !this.#hasGrown;
-        this.#plants.push(...read.filter(({ id }) => !this.#removed.has(id)));
+        for (const plant of read) {
+          const { id } = plant;
+          const current = this.#changed.has(id) ? this.#changed.get(id) : plant;
+          if (current !== undefined) this.#plants.push(current);
+          this.owners.add(plant.owner);
+        }
         this.#onChange();
       }
     } catch (error) {
       this.failure = error;
       this.#onChange();
-    } finally {
-      this.#reading = false;
     }
   }
 }

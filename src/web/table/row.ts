@@ -2,7 +2,8 @@
  * One row of the table. Its plant can change, because rows above it can be removed.
  */
 import type { Plant } from '../../client/client.ts';
-import { element } from '../shared/dom.ts';
+import { element, icon } from '../shared/dom.ts';
+import { isWritable } from './plant-list.ts';
 
 export class Row {
   /** From 0. */
@@ -12,6 +13,12 @@ export class Row {
   readonly #id = element('span', { className: 'id', role: 'gridcell' });
   readonly #name = element('span', { className: 'name', role: 'gridcell' });
   readonly #tag = element('button', { className: 'tag-button', type: 'button', tabIndex: -1 });
+  readonly #owner = element('span', { className: 'owner', role: 'gridcell' });
+  readonly #edit = element(
+    'button',
+    { className: 'edit quiet square', type: 'button', tabIndex: -1 },
+    icon('edit'),
+  );
   #plant: Plant | undefined;
 
   constructor(index: number) {
@@ -24,6 +31,8 @@ export class Row {
       this.#id,
       this.#name,
       element('span', { className: 'tag', role: 'gridcell' }, this.#tag),
+      this.#owner,
+      element('span', { className: 'action', role: 'gridcell' }, this.#edit),
     );
   }
 
@@ -36,12 +45,15 @@ export class Row {
   }
 
   #drawPlant(plant: Plant): void {
-    const { id, name, tag } = (this.#plant = plant);
+    const { id, name, tag, owner } = (this.#plant = plant);
     this.#id.textContent = String(id);
     this.#name.textContent = name;
     this.#tag.textContent = tag;
     this.#tag.hidden = tag === '';
     this.#tag.ariaLabel = `Show only the tag ${tag}`;
+    this.#owner.textContent = owner;
     this.#checkbox.ariaLabel = `Select ${name}`;
+    this.#edit.ariaLabel = `Edit ${name}`;
+    for (const control of [this.#checkbox, this.#edit]) control.hidden = !isWritable(plant);
   }
 }

@@ -5,6 +5,7 @@ import type { Plant } from '../../client/client.ts';
 import { onPress, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
+import { isWritable } from './plant-list.ts';
 
 /** No more than this can be deleted by one mistake. */
 const maxSelected = 200;
@@ -32,14 +33,14 @@ export class Selection {
     else this.add([plant]);
   }
 
-  /** Adds all of them, or says why it adds none. */
+  /** Adds all that the user can change, or says why it adds none. */
   add(plants: readonly Plant[]): boolean {
-    const added = plants.filter((plant) => !this.has(plant));
+    const added = plants.filter((plant) => isWritable(plant) && !this.has(plant));
     if (this.#selected.size + added.length > maxSelected) {
       toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
       return false;
     }
-    for (const plant of plants) this.#selected.set(plant.id, plant);
+    for (const plant of added) this.#selected.set(plant.id, plant);
     this.#changed();
     return true;
   }

@@ -4,7 +4,8 @@
  */
 import type { Plant } from '../../client/client.ts';
 import { byId } from '../shared/dom.ts';
-import type { PlantList } from './plant-list.ts';
+import type { Editor } from './editor.ts';
+import { isWritable, type PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
 import type { Selection } from './selection.ts';
 
@@ -15,8 +16,6 @@ interface TableActions {
   open: (plant: Plant) => void;
   filter: (tag: string) => void;
   delete: (plants: Plant[]) => void;
-  /** Whether plants can be selected and deleted. */
-  canDelete: () => boolean;
 }
 
 export class Table {
@@ -26,6 +25,7 @@ export class Table {
   /** The rows that exist, by their index. */
   readonly #rows = new Map<number, Row>();
   readonly #selection: Selection;
+  readonly #editor: Editor;
   readonly #actions: TableActions;
   #list: PlantList | undefined;
   #rowPx = 0;
@@ -34,13 +34,15 @@ export class Table {
   #anchor: Plant | undefined;
   #isDrawPlanned = false;
 
-  constructor(selection: Selection, actions: TableActions) {
+  constructor(selection: Selection, editor: Editor, actions: TableActions) {
     this.#selection = selection;
+    this.#editor = editor;
     this.#actions = actions;
     this.#grid.addEventListener('scroll', () => this.#draw());
     this.#body.addEventListener('click', (event) => this.#pressed(event));
     this.#grid.addEventListener('keydown', (event) => this.#keyPressed(event));
-    new ResizeObserver(() => this.refresh()).observe(this.#grid);
+    const observer = new ResizeObserver(() => this.refresh());
+    for (const each of [this.#grid, editor.element]) observer.observe(each);
   }
 
   /** Shows another list, from its beginning. */
@@ -48,6 +50,7 @@ export class Table {
     this.#list = list;
     this.#activeIndex = 0;
     this.#anchor = undefined;
+    this.#editor.closeUnlessChanged();
     this.#grid.scrollTop = 0;
     this.refresh();
   }
@@ -66,6 +69,12 @@ export class Table {
     this.#grid.focus();
   }
 
+  /** Turns the row of a plant into fields. */
+  edit(plant: Plant): void {
+    void this.#editor.open(plant);
+    this.refresh();
+  }
+
   #draw(): void {
     const list = this.#list;
     if (list === undefined || this.#grid.clientHeight === 0) return;
@@ -81,6 +90,18 @@ export class Table {
     const lastDrawn = Math.min(count, end + spareRows);
     this.#drawRows(Math.max(0, first - spareRows), lastDrawn);
     list.see(lastDrawn);
+    this.#placeEditor(list);
+  }
+
+  /** The editor covers its row, and stays in sight when the row is scrolled away. */
+  #placeEditor(list: PlantList): void {
+    const { plant, element } = this.#editor;
+    const index = plant === undefined ? -1 : list.rowOf(plant);
+    if (index === -1) return; // the row is gone, what was typed is not
+    const headPx = this.#spacer.offsetTop;
+    const topPx = headPx + index * this.#rowPx - this.#grid.scrollTop;
+    const lastTopPx = this.#grid.clientHeight - element.offsetHeight;
+    element.style.top = `${Math.max(headPx, Math.min(topPx, lastTopPx))}px`;
   }
 
   #drawRows(start: number, end: number): void {
@@ -130,9 +151,11 @@ export class Table {
     if (row === undefined || plant === undefined) return;
     this.#activeIndex = row.index;
     this.#grid.focus({ preventScroll: true }); // the keyboard continues from here
-    if (target instanceof Element && target.closest('.check') !== null) {
-      this.#select(plant, event.shiftKey);
-    } else if (target instanceof HTMLButtonElement) this.#actions.filter(plant.tag);
+    const isIn = (selector: string) =>
+      target instanceof Element && target.closest(selector) !== null;
+    if (isIn('.check')) this.#select(plant, event.shiftKey);
+    else if (isIn('.edit')) this.edit(plant);
+    else if (isIn('.tag-button')) this.#actions.filter(plant.tag);
     else this.#actions.open(plant);
     this.refresh();
   }
@@ -142,7 +165,7 @@ export class Table {
     if (count === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     let index = this.#destination(event.key, count);
     if (index !== undefined) {
-      if (!event.shiftKey || !this.#actions.canDelete()) this.#anchor = undefined;
+      if (!event.shiftKey) this.#anchor = undefined;
       else {
         this.#anchor = this.#rangeStart ?? this.#plantAt(this.#activeIndex);
         if (!this.#selectRange(this.#plantAt(index))) index = this.#activeIndex;
@@ -162,16 +185,18 @@ export class Table {
   }
 
   /** Whether the key did something with the active plant. */
-  #acted({ key, shiftKey }: KeyboardEvent): boolean {
+  #acted({ key, shiftKey, repeat }: KeyboardEvent): boolean {
     const plant = this.#plantAt(this.#activeIndex);
     if (plant === undefined) return false;
     if (key === 'Enter') this.#actions.open(plant);
     else if (key === 'Escape') this.#selection.clear();
-    else if (!this.#actions.canDelete()) return false;
     else if (key === ' ') this.#select(plant, shiftKey);
+    else if (key === 'F2' && isWritable(plant)) this.edit(plant);
     else if (key === 'Delete' || key === 'Backspace') {
       const { plants } = this.#selection;
-      this.#actions.delete(plants.length > 0 ? plants : [plant]);
+      const chosen = plants.length > 0 ? plants : [plant].filter(isWritable);
+      // A key that is held down must not delete one row after another.
+      if (chosen.length > 0 && !repeat) this.#actions.delete(chosen);
     } else return false;
     return true;
   }

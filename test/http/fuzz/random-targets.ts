@@ -16,10 +16,17 @@ const tag = fc.oneof(
   constantFrom('t'.repeat(101), '%F0%9F%8C%B1'.repeat(100)),
   soundText.map(encode),
 );
+const q = fc.oneof(
+  tag,
+  constantFrom('e', 'E', 'É', 'ı', ' ', '\u0301', '\uFE0F', '¨').map((one) =>
+    encode(utf8Bytes(one)),
+  ),
+);
 const parameter = fc.oneof(
   oneOf('limit=1 limit=2 limit=3 limit=6 limit=1000 limit=1001 limit=2147483647'),
   rarely(constantFrom('0'), id, 1).map((after) => `after=${after}`),
   tag.map((one) => `tag=${one}`),
+  q.map((one) => `q=${one}`),
 );
 const fields =
   oneOf(`fields=id fields=name fields=tag fields=id,name fields=name,tag fields=id,name,tag
@@ -55,7 +62,9 @@ const oddParameter = fc.oneof(
   access_token=1
   __proto__=1
   constructor=1
-  q=%22
+  q
+  q=a&q=a
+  Q=a
   page=2&page=3
   %00=1
   ?

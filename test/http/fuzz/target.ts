@@ -2,7 +2,7 @@
  * The rules of docs/reference/api.md, RFC 9112 (section 3.2) and RFC 3986 for a target and its query, checked
  * on their bytes.
  */
-import { exactInteger, maxId, isTag } from './json.ts';
+import { exactInteger, isSearch, isTag, maxId } from './json.ts';
 import type { Bytes } from './request.ts';
 
 export type Route =
@@ -114,6 +114,7 @@ export interface Query {
   /** `after` of a list of tokens or shares. */
   cursor?: string;
   tag?: string;
+  q?: string;
   fields?: Field[];
   /** Names of the parameters with a fault; `*` for a name that cannot be decoded. */
   places: string[];
@@ -176,6 +177,11 @@ export function judgeQuery(
     'tag',
     (text) => (isTag(text) ? text : undefined),
     (value) => (judged.tag = value),
+  );
+  take(
+    'q',
+    (text) => (isSearch(text) ? text : undefined),
+    (value) => (judged.q = value),
   );
   const fields = values.get('fields') ?? [];
   judged.isOdd = fields.length > 1 && fields.some((text) => text.includes(','));

@@ -1,0 +1,51 @@
+/**
+ * The history of a plant, in words.
+ */
+import type { Plant, PlantChange } from '../../client/client.ts';
+
+export interface Step {
+  what: string;
+  who: string;
+  /** RFC 3339. */
+  at: string;
+}
+
+type State = Pick<Plant, 'name' | 'tag' | 'owner'>;
+
+/** The steps of a history, newest first. `current` is the plant as it is now, if it is there. */
+export function stepsOf(changes: readonly PlantChange[], current: State | undefined): Step[] {
+  let after = current;
+  return changes.map((change) => {
+    const { at, user = 'The operator', before } = change;
+    const what = textOf(change, after);
+    after = before ?? after;
+    return { what, who: user, at };
+  });
+}
+
+function textOf({ event, before }: PlantChange, after: State | undefined): string {
+  switch (event) {
+    case 'created':
+      return 'Added';
+    case 'deleted':
+      return 'Deleted';
+    case 'restored':
+      return 'Restored';
+    case 'moved':
+      return `Moved from “${before?.owner}” to “${after?.owner}”`;
+    case 'updated':
+      return before && after ? updateText(before, after) : 'Edited';
+    default:
+      return event satisfies never; // of a later version of the service
+  }
+}
+
+function updateText(before: State, after: State): string {
+  const parts: string[] = [];
+  if (before.name !== after.name) parts.push(`Renamed from “${before.name}” to “${after.name}”`);
+  if (before.tag === after.tag) return parts.join();
+  if (before.tag === '') parts.push(`Tag “${after.tag}” added`);
+  else if (after.tag === '') parts.push(`Tag “${before.tag}” removed`);
+  else parts.push(`Tag changed from “${before.tag}” to “${after.tag}”`);
+  return parts.join(' · ');
+}

@@ -1,0 +1,134 @@
+/**
+ * The fields that replace the row of a plant. They are above the table, because its rows exist only while they are
+ * visible. A change is saved only if nobody else has changed the plant meanwhile; otherwise, the user chooses.
+ */
+import type { Plant, PlantStore } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { byId, onPress, setText, show } from '../shared/dom.ts';
+import { Form } from '../shared/form.ts';
+import { announce, toast } from '../shared/toast.ts';
+import { rowFields } from './plant-list.ts';
+
+interface EditorActions {
+  /** Called with the plant as it is now in the service. */
+  onRead: (plant: Plant) => void;
+  /** Called if the plant is gone. */
+  onGone: (plant: Plant) => void;
+}
+
+export class Editor {
+  readonly element = byId('edit', HTMLElement);
+  /** The plant that is edited, as its row showed it. */
+  plant: Plant | undefined;
+  readonly #store: PlantStore;
+  readonly #actions: EditorActions;
+  readonly #name = byId('edit-name', HTMLInputElement);
+  readonly #tag = byId('edit-tag', HTMLInputElement);
+  readonly #form = new Form('edit', () => this.#save());
+  /** The plant as it was when it was last read, and its entity tag. */
+  #read: { plant: Plant; etag: string } | undefined;
+
+  constructor(store: PlantStore, actions: EditorActions) {
+    this.#store = store;
+    this.#actions = actions;
+    onPress('edit-cancel', () => this.#close());
+    this.element.addEventListener('keydown', ({ key, isComposing }) => {
+      if (key === 'Escape' && !isComposing) this.#close();
+    });
+  }
+
+  /** Reads the plant, because its row can be minutes old. */
+  async open(plant: Plant): Promise<void> {
+    if (this.#isChanged) return this.#name.focus(); // what was typed is not lost
+    this.plant = plant;
+    this.#read = undefined;
+    this.element.ariaLabel = `Edit plant ${plant.id}`;
+    this.#form.clear();
+    this.#ask('');
+    this.#fill(plant);
+    show('edit');
+    this.#name.focus();
+    const current = await this.#reread(plant);
+    if (this.plant !== plant || current === undefined) return;
+    this.#fill(current);
+    this.#name.select();
+  }
+
+  closeUnlessChanged(): void {
+    if (!this.#isChanged) this.#close();
+  }
+
+  get #isChanged(): boolean {
+    if (this.#read === undefined) return false;
+    const { name, tag } = this.#read.plant;
+    return this.#name.value !== name || this.#tag.value !== tag;
+  }
+
+  #close(): void {
+    this.plant = undefined;
+    this.#read = undefined;
+    show('edit', false);
+  }
+
+  /** Fields that are not read yet cannot be changed. */
+  #fill({ name, tag }: Plant): void {
+    this.#name.value = name;
+    this.#tag.value = tag;
+    for (const field of [this.#name, this.#tag]) field.readOnly = this.#read === undefined;
+  }
+
+  /** Gets the plant as it is now. If it is gone, the editor closes. */
+  async #reread(plant: Plant): Promise<Plant | undefined> {
+    try {
+      const read = await this.#store.getWithETag(plant.id, { fields: rowFields });
+      this.#actions.onRead(read.plant);
+      if (this.plant === plant) this.#read = read;
+      return read.plant;
+    } catch (error) {
+      if (!isProblem(error, 'plant-not-found')) throw error;
+      this.#actions.onGone(plant);
+      if (this.plant === plant) this.#close();
+      toast(`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
+      return undefined;
+    }
+  }
+
+  async #save(): Promise<void> {
+    const { plant } = this;
+    if (plant === undefined || this.#read === undefined) return;
+    if (!this.#isChanged) return this.#close();
+    const before = this.#read.plant;
+    const [name, tag] = [this.#name.value, this.#tag.value];
+    const patch = { ...(name !== before.name && { name }), ...(tag !== before.tag && { tag }) };
+    const options = { ifMatch: this.#read.etag, fields: rowFields };
+    try {
+      this.#actions.onRead(await this.#store.update(plant.id, patch, options));
+    } catch (error) {
+      const isLate = isProblem(error, 'precondition-failed');
+      if (!isLate && !isProblem(error, 'plant-not-found')) throw error;
+      const theirs = await this.#reread(plant);
+      if (theirs === undefined) return;
+      if (!isLate) throw error; // the user can only see it
+      if (this.plant !== plant) return; // the user has left meanwhile
+      // Only what this user has changed is theirs to choose about.
+      if (name === before.name) this.#name.value = theirs.name;
+      if (tag === before.tag) this.#tag.value = theirs.tag;
+      if (this.#isChanged) return this.#ask(textOf(theirs));
+    }
+    if (this.plant === plant) this.#close();
+    announce(`Saved “${name}”.`);
+  }
+
+  /** Lets the user choose between their text and the one of somebody else; with an empty text, there is no choice. */
+  #ask(theirs: string): void {
+    const isChoice = theirs !== '';
+    setText('edit-choice', isChoice ? `Somebody changed this plant meanwhile: ${theirs}.` : '');
+    setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
+    setText('edit-save', isChoice ? 'Save mine' : 'Save');
+    if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
+  }
+}
+
+function textOf({ name, tag }: Plant): string {
+  return tag === '' ? `“${name}”` : `“${name}” (${tag})`;
+}

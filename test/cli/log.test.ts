@@ -1,0 +1,62 @@
+/**
+ * The log of changes, as the operator sees it.
+ */
+import assert from 'node:assert/strict';
+import { startApp } from '../support/app.ts';
+import { run, runOk } from '../support/command.ts';
+import { it } from '../support/storages.ts';
+
+it('log shows changes to plants, shares and tokens, by users and by the operator', async (t) => {
+  const app = await startApp(t);
+  const env = { PLANT_STORE_DATABASE: app.database.url };
+  const token = await runOk(['token', 'create', 'alice', '--scope', 'plants:write,shares:write'], {
+    env,
+  });
+  await app.call('POST', '/plants', { token, json: { name: 'Monstera', tag: 'indoor' } });
+  await app.call('PATCH', '/plants/1', { token, json: { name: 'Fern' } });
+  await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
+  await app.call('POST', '/plants', { token, json: { name: 'Aloe' } });
+  await runOk(['share', 'alice', 'bob', 'write'], { env });
+  await runOk(['token', 'create', 'heir'], { env });
+  await runOk(['user', 'remove', 'alice', '--plants-to', 'heir', '--yes'], { env });
+
+  const log = async (...args: string[]) => {
+    const printed = await runOk(['log', ...args], { env });
+    return printed === '' ? [] : printed.split('\n').map((line) => JSON.parse(line));
+  };
+  const all = await log();
+  assert.deepEqual(
+    all.map(({ event, user, plant, owner, name, tag }) => [event, user, plant, owner, name, tag]),
+    [
+      ['token-created', undefined, undefined, 'alice', all[0].name, 'plants:write shares:write'],
+      ['created', 'alice', 1, undefined, undefined, undefined],
+      ['updated', 'alice', 1, 'alice', 'Monstera', 'indoor'],
+      ['shared', 'alice', undefined, 'alice', 'bob', 'read'],
+      ['created', 'alice', 2, undefined, undefined, undefined],
+      ['share-changed', undefined, undefined, 'alice', 'bob', 'write'],
+      ['token-created', undefined, undefined, 'heir', all[6].name, 'plants:read plants:write'],
+      ['token-revoked', undefined, undefined, 'alice', all[0].name, 'plants:write shares:write'],
+      ['share-ended', undefined, undefined, 'alice', 'bob', 'write'],
+      ['moved', undefined, 1, 'alice', 'Fern', 'indoor'],
+      ['moved', undefined, 2, 'alice', 'Aloe', ''],
+      ['user-removed', undefined, undefined, 'alice', undefined, undefined],
+    ],
+  );
+  for (const { user, token: id, request, at } of all) {
+    assert.equal(id, user === undefined ? undefined : all[0].name);
+    assert.equal(request === undefined, user === undefined);
+    assert.ok(Date.now() - Date.parse(at) < 60_000);
+  }
+  const ofPlant = (await log('--plant', '1')).map(({ event }) => event);
+  assert.deepEqual(ofPlant, ['created', 'updated', 'moved']);
+  assert.equal((await log('--user', 'alice', '--since', '1h')).length, 4);
+  assert.equal((await log('--user', 'nobody')).length, 0);
+  const { stdout } = await run(['log', '--plant', '1'], { env, isTerminal: true });
+  assert.match(
+    stdout,
+    /^AT +USER +CHANGE +PLANT +DETAILS\n\S+ +alice +created +1\n\S+ +alice +updated +1 +before: Monstera · indoor · alice\n/,
+  );
+  const { status, stderr } = await run(['log', '--store', 'north'], { env });
+  assert.equal(status, 1);
+  assert.match(stderr, /north/);
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { withoutBrowser } from '../support/browser.ts';
+import { assertNames, browserOfFile, openStore, press, shelf } from './store.ts';
+
+const browser = browserOfFile();
+const skip = withoutBrowser;
+const all = shelf.map(({ name }) => name);
+
+it(
+  'searches names and tags while somebody types, and keeps the text in the address',
+  { skip },
+  async (t) => {
+    const { page, errors } = await openStore(t, browser());
+    const box = page.getByRole('searchbox', { name: 'Search names and tags' });
+    await box.pressSequentially('DELIC');
+    await assertNames(page, ['Monstera deliciosa']);
+    await page.locator('#live').getByText('1 plant').waitFor();
+    await page.locator('#search-input:focus').waitFor();
+    await box.fill('indoor');
+    await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
+    assert.equal(new URL(page.url()).hash, '#q=indoor');
+    await page.reload();
+    await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
+    assert.equal(await box.inputValue(), 'indoor');
+    await box.fill(' ');
+    await assertNames(page, all);
+
+    await box.fill('e');
+    await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
+    await assertNames(page, ['Monstera deliciosa']);
+    await box.fill('rose');
+    await page
+      .getByRole('heading', { name: 'No plants with the tag “indoor” containing “rose”' })
+      .waitFor();
+    await page.getByRole('button', { name: 'Show all plants' }).click();
+    await assertNames(page, all);
+    assert.equal(await box.inputValue(), '');
+    await page.goBack();
+    await page.getByRole('heading', { name: 'No plants with the tag' }).waitFor();
+    assert.equal(await box.inputValue(), 'rose');
+    await box.fill('');
+    await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
+    assert.deepEqual(errors, []);
+  },
+);
+
+it('one search at a time: the next one is for the newest text', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.getByText('4 plants', { exact: true }).waitFor();
+  const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
+  const searched: (string | null)[] = [];
+  let inFlight = 0;
+  await page.route('**/plants?*', async (route) => {
+    searched.push(new URL(route.request().url()).searchParams.get('q'));
+    assert.equal(++inFlight, 1);
+    await mayAnswer;
+    const response = await route.fetch();
+    inFlight--;
+    await route.fulfill({ response });
+  });
+  const first = page.waitForRequest('**/plants?*');
+  await page.locator('#search-input').focus();
+  await press(page, 'a');
+  await first;
+  await press(page, 'l', 'o', 'e');
+  assert.deepEqual(searched, ['a']);
+  await assertNames(page, all); // until the answer is there
+  answer();
+  await page.locator('#live').getByText('1 plant', { exact: true }).waitFor();
+  await assertNames(page, ['Aloe vera']);
+  assert.deepEqual([...new Set(searched)], ['a', 'aloe']);
+});
+
+it(
+  'a plant that is added while a text is searched appears if it contains the text',
+  { skip },
+  async (t) => {
+    const { page } = await openStore(t, browser());
+    await page.locator('#search-input').fill('aloe');
+    await assertNames(page, ['Aloe vera']);
+    await page.getByRole('button', { name: 'Add plant' }).click();
+    for (const name of ['Ivy', 'Aloe ferox']) {
+      await page.locator('#add-name').fill(name);
+      await press(page, 'Enter');
+      await page.locator('#add-done').getByText(`Added “${name}”`).waitFor();
+    }
+    await assertNames(page, ['Aloe vera', 'Aloe ferox']);
+  },
+);
