@@ -213,7 +213,7 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       await storage.plants.update(alice, 1, { name: 'b' }); // changes nothing
       await storage.plants.delete(alice, 1);
       const history = async (who: Caller, limit = 100) =>
-        (await storage.log.history(who, 1, limit))?.map(withoutTime);
+        (await storage.log.history(who, 1, limit))?.map((change) => untimed(change));
       const before = { owner: 'alice', tag: 't' };
       const none = { owner: undefined, name: undefined, tag: undefined };
       const expected = [
@@ -395,10 +395,6 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
   });
 }
 
-function withoutTime({ event, user, owner, name, tag }: PlantChange): Omit<PlantChange, 'atMs'> {
-  return { event, user, owner, name, tag };
-}
-
 function assertAscending(positions: readonly LogPosition[]): void {
   for (const [at, { version, number }] of positions.entries()) {
     const before = positions[at - 1] ?? { version: -1, number: 0 };
@@ -464,4 +460,8 @@ async function remove(storage: Storage, user: Caller): Promise<void> {
 
 async function rejectsWith(kind: string, promise: Promise<unknown>): Promise<void> {
   await assert.rejects(promise, { name: 'Problem', kind });
+}
+
+function untimed({ event, user, owner, name, tag }: PlantChange): Omit<PlantChange, 'atMs'> {
+  return { event, user, owner, name, tag };
 }

@@ -211,7 +211,7 @@ describe('HEAD and OPTIONS', () => {
     for (const [path, allow] of Object.entries(allowed)) {
       const options = await call('OPTIONS', path);
       assert.deepEqual([options.status, options.headers.get('allow')], [204, allow]);
-      for (const method of ['PUT', 'PROPFIND']) {
+      for (const method of ['PUT', 'SEARCH', 'PROPFIND']) {
         const refused = await call(method, path, { body: '<x/>' });
         assert.deepEqual([refused.status, refused.headers.get('allow')], [405, allow]);
         assert.partialDeepStrictEqual(refused.json, {

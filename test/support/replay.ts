@@ -143,7 +143,7 @@ async function stateOf(storage: Storage, storeName: string): Promise<StoreState>
   const { store } = await storage.identity.findNames({ store: storeName, user: '' });
   assert.ok(store !== undefined);
   const state: StoreState = { plants: new Map(), shares: new Map(), tokens: new Set() };
-  const everything: ReadAccess = { store, user: 0, read: 'all', write: 'all', scopes: new Set() };
+  const everything: ReadAccess = { store, user: 0, scopes: new Set(), read: 'all', write: 'all' };
   const fields = ['id', 'name', 'tag'] as const;
   for (let after: number | undefined = 0; after !== undefined;) {
     const query = { after, limit: 1_000, fields };
