@@ -2,6 +2,7 @@
  * A call: one request, its safe retries, and one deadline for all of them.
  */
 import { textOf } from './body.ts';
+import type { HeadersOfCall } from './headers.ts';
 import { mayHaveChanged } from './lost-response.ts';
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
@@ -115,7 +116,7 @@ export class Call {
     method: Method,
     address: URL,
     body?: object,
-    headersOfCall?: Record<string, string>,
+    headersOfCall?: HeadersOfCall,
   ): Promise<Reply<T>> {
     const { response, text } = await this.#exchange(method, address, body, headersOfCall);
     const { status, headers } = response;
@@ -136,7 +137,7 @@ export class Call {
     method: string,
     address: URL,
     body: object | undefined,
-    headersOfCall: Record<string, string> = {},
+    headersOfCall: HeadersOfCall = {},
   ) {
     const { fetch } = this.#transport;
     const headers: Record<string, string> = {

@@ -3,7 +3,14 @@
  */
 import { addressOf, type Path, type Query } from './address.ts';
 import { Call, type Reply } from './call.ts';
-import { findCreated } from './lost-response.ts';
+import {
+  conditionOf,
+  keyOf,
+  type ConditionOptions,
+  type HeadersOfCall,
+  type KeyOptions,
+} from './headers.ts';
+import { findCreated, isUpdated, wasRestored } from './lost-response.ts';
 import {
   baseOf,
   transportOf,
@@ -12,7 +19,7 @@ import {
   type Transport,
 } from './options.ts';
 import { isProblem } from './problem.ts';
-import { idOf, nextOf, plantsOf } from './reply.ts';
+import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry-rules.ts';
 import type {
   NewPlant,
@@ -57,9 +64,9 @@ export class PlantStore {
     plant: NewPlant,
     options: CreateOptions<F> = {},
   ): Promise<Created<F>> {
-    const { fields, idempotencyKey: key } = options;
-    const effect = (plant.id ?? key) === undefined ? 'once' : 'repeatable';
-    const headers = key === undefined ? {} : { 'idempotency-key': quoted(key) };
+    const { fields, idempotencyKey } = options;
+    const effect = (plant.id ?? idempotencyKey) === undefined ? 'once' : 'repeatable';
+    const headers = keyOf(options);
     return this.#call(effect, options, async (call) => {
       try {
         const address = this.#address(['plants'], { fields });
@@ -93,28 +100,34 @@ export class PlantStore {
   ): Promise<{ plant: PlantWith<F>; etag: string }> {
     const address = this.#address(['plants', id], { fields: options.fields });
     return this.#call('read', options, async (call) => {
-      const { json, headers } = await call.send<PlantWith<F>>('GET', address);
-      return { plant: json, etag: headers.get('etag') ?? '' };
+      const reply = await call.send<PlantWith<F>>('GET', address);
+      return { plant: reply.json, etag: etagOf(call, reply) };
     });
   }
 
-  /**
-   * Changes a plant. If a response was lost, a repeated update with `ifMatch` can fail with `precondition-failed`
-   * although the first one succeeded.
-   */
+  /** Changes the fields of a plant that `patch` has; null clears the tag. */
   async update<const F extends Fields = DefaultFields>(
     id: number,
     patch: PlantPatch,
     options: UpdateOptions<F> = {},
   ): Promise<PlantWith<F>> {
-    const address = this.#address(['plants', id], { fields: options.fields });
+    const { fields } = options;
+    const address = this.#address(['plants', id], { fields });
+    const headers = conditionOf(options);
     return this.#call('repeatable', options, async (call) => {
-      const headers = conditionOf(options);
-      return (await call.send<PlantWith<F>>('PATCH', address, patch, headers)).json;
+      try {
+        return (await call.send<PlantWith<F>>('PATCH', address, patch, headers)).json;
+      } catch (error) {
+        // An earlier attempt may have changed the plant and its entity tag, if its response was lost.
+        if (!call.outcomeUnknown || !isProblem(error, 'precondition-failed')) throw error;
+        const found = await this.#getAll(call, id);
+        if (!isUpdated(found, patch)) throw error;
+        return select(found, fields);
+      }
     });
   }
 
-  /** Brings a deleted plant back. */
+  /** Brings a deleted plant back as it was, for as long as the service keeps the change. */
   async restore<const F extends Fields = DefaultFields>(
     id: number,
     options: FieldsOptions<F> = {},
@@ -127,22 +140,19 @@ export class PlantStore {
       } catch (error) {
         // An earlier attempt may have restored the plant, if its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
-        const address = this.#address(['plants', id], { fields });
-        return (await call.send<PlantWith<F>>('GET', address)).json;
+        if (!(await wasRestored(this.#getHistory(call, id, 1)))) throw error;
+        return select(await this.#getAll(call, id), fields);
       }
     });
   }
 
   /** Lists the latest changes of a plant, the newest first. A deleted plant has a history too. */
-  async history(id: number, options?: CallOptions): Promise<PlantChange[]> {
-    const address = this.#address(['plants', id, 'history']);
-    return this.#call('read', options, async (call) => {
-      return (await call.send<PlantChange[]>('GET', address)).json;
-    });
+  async history(id: number, options: HistoryOptions = {}): Promise<PlantChange[]> {
+    return this.#call('read', options, (call) => this.#getHistory(call, id, options.limit));
   }
 
   /** Deletes a plant, which `restore` brings back. */
-  async delete(id: number, options: ConditionOptions = {}): Promise<void> {
+  async delete(id: number, options: DeleteOptions = {}): Promise<void> {
     await this.#delete(['plants', id], 'plant-not-found', options, conditionOf(options));
   }
 
@@ -263,7 +273,7 @@ export class PlantStore {
     path: Path,
     goneKind: ProblemKind,
     options: CallOptions | undefined,
-    headers?: Record<string, string>,
+    headers?: HeadersOfCall,
   ) {
     const address = this.#address(path);
     await this.#call('repeatable', options, async (call) => {
@@ -287,15 +297,11 @@ export class PlantStore {
     });
     return (await call.send<Plant>('GET', address)).json;
   }
-}
 
-function conditionOf({ ifMatch }: ConditionOptions): Record<string, string> {
-  return ifMatch === undefined ? {} : { 'if-match': ifMatch };
-}
-
-/** A string of a structured field (RFC 9651, section 3.3.3). */
-function quoted(text: string): string {
-  return `"${text.replace(/["\\]/g, '\\$&')}"`;
+  async #getHistory(call: Call, id: number, limit: number | undefined): Promise<PlantChange[]> {
+    const address = this.#address(['plants', id, 'history'], { limit });
+    return (await call.send<PlantChange[]>('GET', address)).json;
+  }
 }
 
 function select<F extends Fields>(
@@ -332,17 +338,16 @@ export interface FieldsOptions<F extends Fields> extends CallOptions {
   fields?: F | undefined;
 }
 
-export interface CreateOptions<F extends Fields> extends FieldsOptions<F> {
-  /** Of 1 to 255 ASCII characters, such as a UUID: a new one for each plant. Calls with the same key create one plant. */
-  idempotencyKey?: string | undefined;
-}
-
-export interface ConditionOptions extends CallOptions {
-  /** The call fails with `precondition-failed` unless the plant still has this entity tag. */
-  ifMatch?: string | undefined;
-}
+export type CreateOptions<F extends Fields> = FieldsOptions<F> & KeyOptions;
 
 export type UpdateOptions<F extends Fields> = FieldsOptions<F> & ConditionOptions;
+
+export type DeleteOptions = CallOptions & ConditionOptions;
+
+export interface HistoryOptions extends CallOptions {
+  /** Maximum number of changes, at most 100, which is the default. */
+  limit?: number | undefined;
+}
 
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
   /** Only plants with exactly this tag; empty: only plants without a tag. */

@@ -1,9 +1,9 @@
 /**
- * What the client concludes if a request fails: whether the request may have changed the store, and whether a plant was
- * created although the response was lost. Decision 27 has the rules.
+ * What the client concludes if a request fails: whether the request may have changed the store, and whether it has done so
+ * although the response was lost. Decision 27 has the rules.
  */
 import { isProblem, type Failure } from './problem.ts';
-import type { NewPlant } from './types.ts';
+import type { NewPlant, PlantChange, PlantPatch } from './types.ts';
 
 /** Problems that promise that nothing was changed. */
 const unchangedKinds: readonly string[] = ['overloaded', 'storage-full', 'storage-unavailable'];
@@ -20,11 +20,30 @@ export async function findCreated<Found extends NewPlant>(
   get: (id: number) => Promise<Found>,
 ): Promise<Found | undefined> {
   if (plant.id === undefined) return undefined;
+  const found = await unlessMissing(get(plant.id));
+  return found?.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
+}
+
+/** Whether the plant is as the patch makes it: an earlier request has updated it. */
+export function isUpdated(
+  plant: { name: string; tag: string },
+  { name = plant.name, tag = plant.tag }: PlantPatch,
+): boolean {
+  return plant.name === name && plant.tag === (tag ?? '');
+}
+
+/** Whether the latest change of the plant was to restore it: an earlier request has done that. */
+export async function wasRestored(history: Promise<readonly PlantChange[]>): Promise<boolean> {
+  const [latest] = (await unlessMissing(history)) ?? [];
+  return latest?.event === 'restored';
+}
+
+/** Undefined if there is no such plant, or if it belongs to another user. */
+async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
   try {
-    const found = await get(plant.id);
-    return found.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
+    return await found;
   } catch (error) {
-    if (isProblem(error, 'plant-not-found')) return undefined; // it belongs to another user
+    if (isProblem(error, 'plant-not-found')) return undefined;
     throw error;
   }
 }

@@ -18,6 +18,15 @@ export function idOf(call: Call, { status, headers }: Reply<unknown>): number {
   );
 }
 
+/** The entity tag of a plant. */
+export function etagOf(call: Call, { status, headers }: Reply<unknown>): string {
+  const etag = headers.get('etag');
+  if (etag !== null) return etag;
+  throw call.error(
+    unexpectedResponse(status, 'The response has no ETag. Usually a proxy has removed it.'),
+  );
+}
+
 /**
  * The address of the next page; undefined after the last one. Only the query of `Link` is used: the service can write
  * its public address there, which can differ from `url`, and the token must not be sent to another address.

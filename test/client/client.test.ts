@@ -84,6 +84,10 @@ describe('PlantStore', () => {
       (await store.history(id)).map(({ event }) => event),
       ['restored', 'deleted', 'updated', 'created'],
     );
+    const [latest] = await store.history(id, { limit: 1 });
+    const { at, ...others } = latest ?? {};
+    assert.deepEqual(others, { event: 'restored', user: 'alice' });
+    assert.ok(Date.now() - Date.parse(at ?? '') < 60_000);
   });
 
   it('creates one plant for each idempotency key', async (t) => {

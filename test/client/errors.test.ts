@@ -101,6 +101,8 @@ describe('PlantStoreError', () => {
     gateway.plan.push(respond(201, '{}', json)); // without Location
     const error = await errorOf(store.create({ name: 'Ficus' }));
     assert.deepEqual([error.kind, error.outcomeUnknown], ['unexpected-response', true]);
+    gateway.plan.push(respond(200, '{}', json)); // without ETag
+    assert.equal((await errorOf(store.getWithETag(1))).kind, 'unexpected-response');
     for (const link of ['</plants?limit=1000>; rel="next"', '<http://[>; rel=next']) {
       gateway.plan.push(respond(200, '[]', { ...json, link }));
       assert.equal((await errorOf(store.list().next())).kind, 'unexpected-response');

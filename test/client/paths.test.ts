@@ -43,7 +43,14 @@ const notNames: unknown[] = ['.', '..', '', '\ud800', undefined, null, 1, ['bob'
 it('an id that no plant can have is refused before anything is sent', async (t) => {
   const { gateway, store } = await setUp(t);
   for (const id of notIds as number[]) {
-    for (const call of [() => store.get(id), () => store.delete(id)]) {
+    for (const call of [
+      () => store.get(id),
+      () => store.getWithETag(id),
+      () => store.update(id, { name: 'Ficus' }),
+      () => store.delete(id),
+      () => store.restore(id),
+      () => store.history(id),
+    ]) {
       await assert.rejects(call, { name: 'RangeError', message: /integer from 1 to/ }, String(id));
     }
   }
@@ -60,6 +67,20 @@ it('a name that no URL can contain is refused before anything is sent', async (t
       () => store.unshare(name),
     ]) {
       await assert.rejects(call, { name: 'RangeError', message: /No URL/ });
+    }
+  }
+  assert.deepEqual(gateway.requests, []);
+});
+
+it('a key and an entity tag that no header can contain are refused before anything is sent', async (t) => {
+  const { gateway, store } = await setUp(t);
+  for (const text of ['', '🌵', 'é', 'a\r\nx: y', null, 1] as string[]) {
+    for (const call of [
+      () => store.create({ name: 'Ficus' }, { idempotencyKey: text }),
+      () => store.update(1, { name: 'Fern' }, { ifMatch: text }),
+      () => store.delete(1, { ifMatch: text }),
+    ]) {
+      await assert.rejects(call, { name: 'RangeError', message: /printable ASCII/ });
     }
   }
   assert.deepEqual(gateway.requests, []);

@@ -29,10 +29,10 @@ async function setUp(
   const wrap = (storage: Storage): Storage =>
     override(storage, {
       plants: {
-        async create(caller, plant) {
+        async create(...args) {
           const failure = failures.shift();
           if (failure !== undefined) throw failure;
-          return storage.plants.create(caller, plant);
+          return storage.plants.create(...args);
         },
       },
     });
@@ -236,6 +236,86 @@ describe('POST with an id of its own', () => {
   });
 });
 
+describe('POST with an idempotency key', () => {
+  it('creates one plant, whatever happened to the first request', async (t) => {
+    for (const failure of [cutBefore, badGateway, cutAfter]) {
+      // Without the scope to read: the service itself knows what the first request did.
+      const { store, plan, lines, ids } = await setUp(t, { scopes: ['plants:write'] });
+      plan.push(failure);
+      const options = { idempotencyKey: 'f81d4fae', fields: ['id', 'name'] } as const;
+      const created = await store.create(ficus, options);
+      assert.deepEqual(created, { id: 1, plant: { id: 1, name: 'Ficus' } });
+      assert.equal(lines().length, 2);
+      assert.deepEqual(await ids(), [1]);
+    }
+  });
+});
+
+describe('PATCH', () => {
+  it('succeeds if it is repeated after a lost response', async (t) => {
+    const { store, plan, lines } = await setUp(t);
+    await store.create(ficus);
+    plan.push(cutAfter);
+    assert.deepEqual(await store.update(1, { tag: null }), { name: 'Ficus', tag: '' });
+    assert.deepEqual(lines().slice(1), ['PATCH /plants/1', 'PATCH /plants/1']);
+    assert.equal((await store.history(1)).length, 2);
+  });
+
+  it('with a condition succeeds after a lost response if the plant is as it should be', async (t) => {
+    const { store, plan } = await setUp(t);
+    await store.create(ficus);
+    for (const [failure, patch, expected] of [
+      [cutBefore, { name: 'Fern' }, { name: 'Fern', tag: 'indoor' }],
+      [cutAfter, { tag: null }, { name: 'Fern', tag: '' }],
+      [badGateway, { name: 'Fig' }, { name: 'Fig', tag: '' }],
+      [cutAfter, { name: 'Ficus', tag: 'indoor' }, ficus],
+    ] as const) {
+      const { etag } = await store.getWithETag(1);
+      plan.push(failure);
+      assert.deepEqual(await store.update(1, patch, { ifMatch: etag }), expected);
+    }
+  });
+
+  it('with a condition reports an unknown outcome if the plant is different', async (t) => {
+    const { store, clientOf, plan } = await setUp(t);
+    const colleague = await clientOf('alice');
+    await store.create(ficus);
+    const { etag: ifMatch } = await store.getWithETag(1);
+    plan.push(async (response, forward) => {
+      await cutAfter(response, forward);
+      await colleague.update(1, { name: 'Fern' });
+    });
+    const changed = { kind: 'precondition-failed', outcomeUnknown: true };
+    await assert.rejects(store.update(1, { name: 'Fig' }, { ifMatch }), changed);
+  });
+});
+
+describe('the restore of a plant', () => {
+  it('succeeds if it is repeated after a lost response', async (t) => {
+    for (const failure of [cutBefore, badGateway, cutAfter]) {
+      const { store, plan } = await setUp(t);
+      await store.create(ficus);
+      await store.delete(1);
+      plan.push(failure);
+      const restored = await store.restore(1, { fields: ['tag', 'id'] });
+      assert.equal(JSON.stringify(restored), '{"tag":"indoor","id":1}');
+    }
+  });
+
+  it('reports a taken id after a lost response if no restore was the latest change', async (t) => {
+    const { store, clientOf, plan } = await setUp(t);
+    const bob = await clientOf('bob');
+    await store.create(ficus);
+    await store.create(ficus);
+    await store.delete(2);
+    await bob.create({ ...ficus, id: 2 }); // of a user whom alice cannot see
+    for (const id of [1, 2]) {
+      plan.push(cutAfter);
+      await assert.rejects(store.restore(id), { kind: 'id-taken', outcomeUnknown: false });
+    }
+  });
+});
+
 describe('DELETE', () => {
   it('succeeds if it is repeated after a lost response', async (t) => {
     const { store, plan, lines, ids } = await setUp(t);
@@ -243,6 +323,15 @@ describe('DELETE', () => {
     plan.push(cutAfter);
     await store.delete(1);
     assert.deepEqual(lines().slice(1), ['DELETE /plants/1', 'DELETE /plants/1']);
+    assert.deepEqual(await ids(), []);
+  });
+
+  it('with a condition succeeds if it is repeated after a lost response', async (t) => {
+    const { store, plan, ids } = await setUp(t);
+    await store.create(ficus);
+    const { etag } = await store.getWithETag(1);
+    plan.push(cutAfter);
+    await store.delete(1, { ifMatch: etag });
     assert.deepEqual(await ids(), []);
   });
 

@@ -97,14 +97,18 @@ const forwardAll: Handler = async (response, forward) => {
   response.end(body === null ? '' : Buffer.from(await new Response(body).arrayBuffer()));
 };
 
+const forwarded = ['authorization', 'content-type', 'if-match', 'idempotency-key'];
+
 function sendTo(
   url: string,
   method: string,
-  { authorization, 'content-type': type }: IncomingMessage['headers'],
+  received: IncomingMessage['headers'],
   body: string,
 ): Promise<Response> {
   const headers = new Headers({ 'accept-encoding': 'identity' }); // fetch decodes other encodings
-  if (authorization !== undefined) headers.set('authorization', authorization);
-  if (type !== undefined) headers.set('content-type', type);
+  for (const name of forwarded) {
+    const value = received[name];
+    if (value !== undefined) headers.set(name, String(value));
+  }
   return fetch(url, { method, headers, body: body === '' ? null : body });
 }
