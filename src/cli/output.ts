@@ -1,6 +1,7 @@
 /**
  * Where a command reads and prints, and its exit status. A command fails if its output cannot be written.
  */
+import { once } from 'node:events';
 import { fstatSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
@@ -37,6 +38,18 @@ export function failWith(failure: number): void {
 
 export function print(text: string): void {
   io.stdout.write(`${shownOn(io.stdout, text)}\n`);
+}
+
+/** Prints texts as fast as the reader reads. Returns early if the output is lost, which `runWith` reports. */
+export async function printAll(texts: AsyncIterable<string>): Promise<void> {
+  const { stdout } = io;
+  let isLost = false;
+  stdout.once('error', () => (isLost = true));
+  for await (const text of texts) {
+    const isFull = !stdout.write(shownOn(stdout, text));
+    if (isFull && !isLost) await once(stdout, 'drain').catch(() => {}); // an error ends the wait too
+    if (isLost) return;
+  }
 }
 
 export function printError(text: string): void {

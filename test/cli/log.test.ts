@@ -56,6 +56,13 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
     stdout,
     /^AT +USER +CHANGE +PLANT +DETAILS\n\S+ +alice +created +1\n\S+ +alice +updated +1 +before: Monstera · indoor · alice\n/,
   );
+  const [header, ...others] = (await run(['log'], { env, isTerminal: true })).stdout.split('\n');
+  assert.match(header ?? '', /^AT +USER +CHANGE +PLANT +DETAILS$/);
+  assert.ok(
+    others.some((line) => / the operator +share changed +alice with bob: write$/.test(line)),
+  );
+  const none = await run(['log', '--user', 'nobody'], { env, isTerminal: true });
+  assert.equal(none.stdout, 'AT  USER  CHANGE  PLANT  DETAILS\n');
   const { status, stderr } = await run(['log', '--store', 'north'], { env });
   assert.equal(status, 1);
   assert.match(stderr, /north/);

@@ -4,7 +4,7 @@
 import type { ChangeLog, LoggedChange, LogPosition, LogQuery } from '../../log/change-log.ts';
 import { openStorage } from '../database.ts';
 import type { InStoreOptions } from '../options.ts';
-import { io, print } from '../output.ts';
+import { io, printAll } from '../output.ts';
 import { createTable } from '../table.ts';
 import { printableJson } from '../terminal.ts';
 import { findStore } from './names.ts';
@@ -14,6 +14,8 @@ interface LogOptions extends InStoreOptions, Pick<LogQuery, 'user' | 'plant'> {
   since?: number | undefined;
 }
 
+type Pages = AsyncGenerator<readonly LoggedChange[], void>;
+
 /** Changes to look at in one read, which takes a few milliseconds. */
 const pageChanges = 500;
 
@@ -22,19 +24,28 @@ export async function showLog({ since, ...options }: LogOptions): Promise<void> 
   const sinceMs = since === undefined ? undefined : Date.now() - since;
   await using storage = await openStorage(options.database, { create: false });
   await findStore(storage, store);
-  const linesOf = createTable(['AT', 'USER', 'CHANGE', 'PLANT', 'DETAILS']);
-  for await (const changes of pagesOf(storage.log, { store, user, plant, sinceMs })) {
-    if (json || !io.stdout.isTTY)
-      for (const change of changes) print(printableJson(toJson(change)));
-    else print(linesOf(changes.map(toRow)));
+  const pages = pagesOf(storage.log, { store, user, plant, sinceMs });
+  await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
+}
+
+async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
+  for await (const page of pages) {
+    yield page.map((change) => `${printableJson(toJson(change))}\n`).join('');
   }
 }
 
-/** Pages that are not empty. */
-async function* pagesOf(
-  log: ChangeLog,
-  query: Omit<LogQuery, 'limit' | 'after'>,
-): AsyncGenerator<readonly LoggedChange[], void> {
+async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
+  const linesOf = createTable(['AT', 'USER', 'CHANGE', 'PLANT', 'DETAILS']);
+  let isEmpty = true;
+  for await (const page of pages) {
+    yield `${linesOf(page.map(toRow))}\n`;
+    isEmpty = false;
+  }
+  if (isEmpty) yield `${linesOf([])}\n`; // only the header
+}
+
+/** Pages with at least one change. Only one is in memory. */
+async function* pagesOf(log: ChangeLog, query: Omit<LogQuery, 'limit' | 'after'>): Pages {
   let after: LogPosition | undefined;
   do {
     const page = await log.list({ ...query, after, limit: pageChanges });
@@ -44,8 +55,9 @@ async function* pagesOf(
 }
 
 function toRow(change: LoggedChange): string[] {
-  const { atMs, user = 'operator', event, plant } = change;
-  return [new Date(atMs).toISOString(), user, event, String(plant ?? ''), detailsOf(change)];
+  const { atMs, user = 'the operator', event, plant } = change;
+  const words = event.replaceAll('-', ' ');
+  return [new Date(atMs).toISOString(), user, words, String(plant ?? ''), detailsOf(change)];
 }
 
 function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {

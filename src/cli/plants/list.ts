@@ -1,13 +1,12 @@
 /**
  * Lists plants page by page, so that any number of them needs little memory.
  */
-import { once } from 'node:events';
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { io } from '../output.ts';
+import { io, printAll } from '../output.ts';
 import { createTable } from '../table.ts';
-import { printableJson, shownOn } from '../terminal.ts';
+import { printableJson } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Number of plants per request, and in memory. */
@@ -28,18 +27,7 @@ interface ListOptions extends StoreOptions {
 export async function listPlants(options: ListOptions): Promise<void> {
   const { json, csv } = options;
   const format = csv ? csvOf : json || !io.stdout.isTTY ? jsonOf : tableOf;
-  await withStore(options, (store) => print(format(pagesOf(store, options), options.fields)));
-}
-
-/** Writes as fast as the reader reads. Returns early if the output is lost: output.ts reports that. */
-async function print(texts: AsyncIterable<string>): Promise<void> {
-  let isLost = false;
-  io.stdout.once('error', () => (isLost = true));
-  for await (const text of texts) {
-    const isFull = !io.stdout.write(shownOn(io.stdout, text));
-    if (isFull && !isLost) await once(io.stdout, 'drain').catch(() => {}); // an error ends the wait too
-    if (isLost) return;
-  }
+  await withStore(options, (store) => printAll(format(pagesOf(store, options), options.fields)));
 }
 
 async function* pagesOf(
