@@ -164,9 +164,7 @@ export class Call {
   }
 
   error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
-    // `id-taken` leaves no doubt: the client has compared the plant with this id, and it is another plant.
-    const wasUnknown = this.outcomeUnknown && failure.kind !== 'id-taken';
-    const outcomeUnknown = this.#effect !== 'read' && (wasUnknown || mayHaveChangedNow);
+    const outcomeUnknown = this.#effect !== 'read' && (this.outcomeUnknown || mayHaveChangedNow);
     return new PlantStoreError(failure, outcomeUnknown);
   }
 }

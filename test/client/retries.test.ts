@@ -9,7 +9,7 @@ import {
 } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
 import { limitedTo, override, startApp, type TokenOptions } from '../support/app.ts';
-import { cutAfter, cutBefore, respond, startGateway } from '../support/gateway.ts';
+import { cutAfter, cutBefore, respond, startGateway, type Handler } from '../support/gateway.ts';
 
 const badGateway = respond(502, '<html>Bad Gateway</html>');
 const unavailable = respond(503, '', { 'retry-after': '1' });
@@ -216,14 +216,20 @@ describe('POST with an id of its own', () => {
     assert.deepEqual(lines(), ['POST /plants', 'POST /plants']);
   });
 
-  it('reports a taken id after a cut connection if the plant there is another', async (t) => {
+  it('reports a taken id after a lost response if the plant there is different', async (t) => {
     const { store, clientOf, plan } = await setUp(t);
+    const colleague = await clientOf('alice');
     const bob = await clientOf('bob');
     await store.create({ ...mine, tag: 'outdoor' });
     await bob.create({ ...mine, id: 41 }); // equal, but of a user whom alice cannot see
-    for (const id of [40, 41]) {
-      plan.push(cutBefore);
-      const taken = { kind: 'id-taken', outcomeUnknown: false };
+    const cutAfterChange: Handler = async (response, forward) => {
+      await forward();
+      await colleague.update(42, { name: 'Fern' });
+      response.destroy();
+    };
+    for (const id of [40, 41, 42]) {
+      plan.push(id === 42 ? cutAfterChange : cutBefore);
+      const taken = { kind: 'id-taken', outcomeUnknown: true }; // as it is for 42, which was created
       await assert.rejects(store.create({ ...mine, id }), taken);
     }
   });
@@ -304,14 +310,21 @@ describe('the restore of a plant', () => {
 
   it('reports a taken id after a lost response if no restore was the latest change', async (t) => {
     const { store, clientOf, plan } = await setUp(t);
+    const colleague = await clientOf('alice');
     const bob = await clientOf('bob');
-    await store.create(ficus);
-    await store.create(ficus);
+    for (let count = 0; count < 3; count++) await store.create(ficus);
     await store.delete(2);
+    await store.delete(3);
     await bob.create({ ...ficus, id: 2 }); // of a user whom alice cannot see
-    for (const id of [1, 2]) {
-      plan.push(cutAfter);
-      await assert.rejects(store.restore(id), { kind: 'id-taken', outcomeUnknown: false });
+    const cutAfterChange: Handler = async (response, forward) => {
+      await forward();
+      await colleague.update(3, { name: 'Fern' });
+      response.destroy();
+    };
+    for (const id of [1, 2, 3]) {
+      plan.push(id === 3 ? cutAfterChange : cutBefore);
+      const taken = { kind: 'id-taken', outcomeUnknown: true }; // as it is for 3, which was restored
+      await assert.rejects(store.restore(id), taken);
     }
   });
 });
