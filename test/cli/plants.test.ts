@@ -89,6 +89,8 @@ describe('plants', { concurrency: 2 }, () => {
     assert.equal(await ok('list', ...search), '[\n{"id":40}\n]');
     assert.equal(await ok('list', ...search, '--tag', 'outdoor'), '[]');
     assert.equal(await ok('list', '--limit', '1', '--csv'), 'id,name,tag\n1,Monstera,');
+    const whose = ['--fields', 'access,owner', '--limit', '1'];
+    assert.equal(await ok('list', ...whose), '[\n{"access":"write","owner":"alice"}\n]');
     const { status, stdout, stderr } = await plants('rm', '1', '40', '41');
     assert.equal(status, 1);
     assert.deepEqual(stdout.trim().split('\n').toSorted(), [
