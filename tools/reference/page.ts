@@ -50,7 +50,7 @@ export function referencePage(): string {
             <p class="lead">${document.info.description}</p>
             ${startHtml} ${groups.map(groupHtml)}
             ${pagingHtml('paging', api.section('Get every page'))}
-            ${clientHtml('client', client.section('Create, list and delete'))}
+            ${clientHtml('client', client.section('Create, list, change and delete'))}
             ${proseHtml('retries', api.section('Retries'))}
             ${proseHtml('limits', api.section('Limits'))}
             ${headersHtml('headers', document.components.headers)}

@@ -91,8 +91,12 @@ export async function removePlants(
 ): Promise<void> {
   await withStore(options, async (store) => {
     const results = inParallel(new Set(ids), concurrency, async (id) => {
-      // A token can lack the scope to read.
-      const { name } = await store.get(id).catch(() => ({ name: undefined }));
+      const { name } = await store.get(id).catch((error: unknown) => {
+        // A token can lack the scope to read.
+        if (isProblem(error, 'insufficient-scope') || isProblem(error, 'plant-not-found'))
+          return {};
+        throw error;
+      });
       try {
         await store.delete(id);
         return { id, name, status: 'deleted' };
