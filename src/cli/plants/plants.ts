@@ -94,7 +94,7 @@ export async function removePlants(
       const { name } = await store.get(id).catch((error: unknown) => {
         // A token can lack the scope to read.
         if (isProblem(error, 'insufficient-scope') || isProblem(error, 'plant-not-found'))
-          return {};
+          return { name: undefined };
         throw error;
       });
       try {
