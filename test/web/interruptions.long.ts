@@ -82,7 +82,7 @@ it('a service that is down and back costs no reload', { skip }, async (t) => {
   const { port } = new URL(service.address);
   await serve(t, ['--database', url, '--port', port]);
   await banner.waitFor({ state: 'hidden' });
-  await page.getByRole('heading', { name: 'No plant has the tag “cactus”' }).waitFor();
+  await page.getByRole('heading', { name: 'No plants with the tag “cactus”' }).waitFor();
   assert.equal(await page.evaluate('window.isSamePage'), true);
 });
 

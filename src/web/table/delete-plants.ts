@@ -32,6 +32,7 @@ export async function deletePlants(
     return undefined;
   });
   if (failures.length > 0) toast(failureText(failures, 'deleted'));
+  else if (deleted.length === 0) toast(`Deleted ${whatOf(plants)}.`); // by somebody else
   if (deleted.length === 0) return;
   const undo = element('button', { type: 'button' }, 'Undo');
   const close = offer(`Deleted ${whatOf(deleted)}.`, undo);
