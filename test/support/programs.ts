@@ -15,6 +15,7 @@ const packages = {
   'chromium-headless-shell': 'chromium-headless-shell',
   curl: 'curl',
   fish: 'fish',
+  grep: 'grep',
   haproxy: 'haproxy',
   mount: 'mount',
   nginx: 'nginx-light',
