@@ -38,6 +38,8 @@ const burst = 1_000;
 const storesToFind = 30;
 
 const spread = [
+  { name: 'plant_store.changes', by: 'store' },
+  { name: 'plant_store.idempotency_keys', by: 'store' },
   { name: 'plant_store.migrations', by: '<none>' },
   { name: 'plant_store.named_stores', by: 'key' },
   { name: 'plant_store.plants', by: 'store' },
