@@ -54,7 +54,10 @@ export async function pageOf(
 ): Promise<PlantPage> {
   const plants = rows.slice(0, limit).map(([id, name, tag, owner]) => ({ id, name, tag, owner }));
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
-  return { json: await plantsJson(plants, caller, fields, namesOf), next };
+  const names = fields.includes('owner')
+    ? await namesOf(plants.map(({ owner }) => owner))
+    : undefined;
+  return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
 
 /** The plants of a list among those that a step of bounded cost has read. In a search, some may not contain the text. */
@@ -117,20 +120,16 @@ export const defaultFields: readonly PlantField[] = ['name', 'tag'];
 /** The names of users, by number. */
 export type NamesOf = (users: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 
-/** Plants as JSON with these fields in this order, separated by commas. */
-export async function plantsJson(
-  plants: readonly OwnedPlant[],
+/** One plant as JSON with these fields in this order, exactly as in a list. `names` are needed only for `owner`. */
+export function plantJson(
+  plant: OwnedPlant,
   caller: ReadAccess,
   fields: readonly PlantField[],
-  namesOf: NamesOf,
-): Promise<string> {
-  const owners = fields.includes('owner') ? plants.map(({ owner }) => owner) : [];
-  const names = owners.length === 0 ? undefined : await namesOf(owners);
-  const valueOf = (plant: OwnedPlant, field: PlantField) => {
+  names?: ReadonlyMap<number, string>,
+): string {
+  const valueOf = (field: PlantField) => {
     if (field === 'owner') return names?.get(plant.owner);
     return field === 'access' ? accessTo(caller, plant.owner) : plant[field];
   };
-  const jsonOf = (plant: OwnedPlant) =>
-    fields.map((field) => `"${field}":${JSON.stringify(valueOf(plant, field))}`).join();
-  return plants.map((plant) => `{${jsonOf(plant)}}`).join();
+  return `{${fields.map((field) => `"${field}":${JSON.stringify(valueOf(field))}`).join()}}`;
 }

@@ -1,5 +1,4 @@
 import type { Static, TString } from '@sinclair/typebox';
-import type { ShareAccess } from '../access/access.ts';
 import { maxId } from './ids.ts';
 import { Type } from '../shared/typebox.ts';
 
@@ -112,16 +111,7 @@ export type PlantPatch = Static<typeof PlantPatch>;
 export const plantFields = ['id', 'name', 'tag'] as const satisfies readonly (keyof Plant)[];
 
 /** What a response can show: also the name of the owner, and what the caller can do with the plant. */
-export interface ShownPlant extends Plant {
-  owner: string;
-  access: ShareAccess;
-}
-
-export const shownFields = [
-  ...plantFields,
-  'owner',
-  'access',
-] as const satisfies readonly (keyof ShownPlant)[];
+export const shownFields = [...plantFields, 'owner', 'access'] as const;
 
 export const PlantField = Type.Unsafe<(typeof shownFields)[number]>({
   type: 'string',

@@ -40,7 +40,7 @@ interface Parts {
   tokens: TokenStorage;
   shares: ShareStorage;
   users: UserStorage;
-  log: ChangeLog;
+  log: Pick<ChangeLog, 'list'>;
 }
 
 interface SqliteOptions
@@ -119,7 +119,7 @@ export class SqliteStorage implements Storage {
   });
 
   readonly log: ChangeLog = {
-    ...this.#part('log', { history: 'read', list: 'read' }),
+    ...this.#part('log', { list: 'read' }),
     /** In one transaction: the plant and its history belong together. */
     history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),
   };

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Grant, Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
 import { maxHistory, type PlantChange } from '../../log/change-log.ts';
-import { defaultFields, plantsJson } from '../../plants/lists.ts';
+import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
@@ -37,20 +37,27 @@ export function plantRoutes(
 
   /** Sends a plant with its entity tag and the fields that the query names. */
   async function send(
-    { grant: { caller, userName }, query, method }: PlantRequest,
+    request: PlantRequest,
     reply: FastifyReply,
     plant: OwnedPlant,
   ): Promise<FastifyReply> {
+    const { grant, query } = request;
     const { fields = defaultFields } = query;
-    const namesOf = async (owners: readonly number[]) => {
-      if (plant.owner === caller.user) return new Map([[caller.user, userName]]);
-      return storage.users.namesOf(caller.store, owners).catch((error: unknown) => {
-        const isStored = method === 'POST' || method === 'PATCH';
-        throw isStored ? outcomeUnknown(error) : error;
-      });
-    };
+    const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
     setEntityTag(reply, plant);
-    return sendJson(reply, await plantsJson([plant], caller, fields, namesOf));
+    return sendJson(reply, plantJson(plant, grant.caller, fields, names));
+  }
+
+  /** The name of the owner, by their number. */
+  async function nameOwner(
+    { grant: { caller, userName }, method }: PlantRequest,
+    { owner }: OwnedPlant,
+  ): Promise<ReadonlyMap<number, string>> {
+    if (owner === caller.user) return new Map([[owner, userName]]);
+    return storage.users.namesOf(caller.store, [owner]).catch((error: unknown) => {
+      const isStored = method === 'POST' || method === 'PATCH';
+      throw isStored ? outcomeUnknown(error) : error;
+    });
   }
 
   routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {

@@ -63,7 +63,6 @@ export class Decisions {
   /** What happened, in order. */
   readonly entries: LogEntry[] = [];
 
-  /** Without a log, only the new use of an id is an entry, so that no history has an earlier plant. */
   constructor(quotas: Quotas, hasLog: boolean, state: StoreState) {
     this.#quotas = quotas;
     this.#hasLog = hasLog;
@@ -114,7 +113,7 @@ export class Decisions {
     const isUsedAgain = id <= lastId;
     this.state.lastId = Math.max(lastId, id);
     this.#add({ id, name, tag, owner });
-    if (this.#hasLog || isUsedAgain) this.#log('created', change, id);
+    this.#log('created', change, id, undefined, isUsedAgain);
     if (key !== undefined) this.#addKey(owner, key, id);
     return id;
   }
@@ -126,7 +125,7 @@ export class Decisions {
     if (updated.name === plant.name && updated.tag === plant.tag) return plant;
     this.state.plants.set(plant.id, updated);
     this.#changed.add(plant.id);
-    if (this.#hasLog) this.#log('updated', change, plant.id, plant);
+    this.#log('updated', change, plant.id, plant);
     return updated;
   }
 
@@ -138,7 +137,7 @@ export class Decisions {
     if (this.#hasLog) this.state.deleted.set(id, plant);
     this.#changed.add(id);
     this.#count(owner, -1);
-    if (this.#hasLog) this.#log('deleted', change, id, plant);
+    this.#log('deleted', change, id, plant);
     return true;
   }
 
@@ -152,7 +151,7 @@ export class Decisions {
     if (existing !== undefined || deleted === undefined) throw idTaken(id);
     this.#assertRoom(deleted.owner);
     this.#add(deleted);
-    if (this.#hasLog) this.#log('restored', change, id);
+    this.#log('restored', change, id);
     return deleted;
   }
 
@@ -182,12 +181,15 @@ export class Decisions {
     if (problem !== undefined) throw problem;
   }
 
+  /** Without a log, only a `border` is an entry: the new use of an id. */
   #log(
     event: ChangeEvent,
     [, , , , by, request]: Change,
     plant: number,
     before?: OwnedPlant,
+    isBorder = false,
   ): void {
+    if (!this.#hasLog && !isBorder) return;
     const { owner, name, tag } = before ?? {};
     this.entries.push({ event, by, request, plant, owner, name, tag });
   }
