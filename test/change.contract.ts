@@ -79,10 +79,18 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
       const first = await storage.plants.create(alice, { name: 'a' });
       const { id } = first;
-      const condition = [entityTag(first)];
+      const condition = { match: [entityTag(first)] };
       const second = await storage.plants.update(alice, id, { name: 'b' }, { condition });
       assert.ok(second);
-      for (const wrong of [condition, [], ['x']]) {
+      const now = entityTag(second);
+      for (const wrong of [
+        condition,
+        { match: [] },
+        { match: ['x'] },
+        { noneMatch: ['x', now] },
+        { noneMatch: 'any' },
+        { match: [now], noneMatch: [now] },
+      ] as const) {
         const options = { condition: wrong };
         const update = storage.plants.update(alice, id, { name: 'c' }, options);
         await rejectsWith('precondition-failed', update);
@@ -94,8 +102,8 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       // It holds again after a change back, because it protects the same.
       await storage.plants.update(alice, id, { name: 'a' });
       assert.ok(await storage.plants.update(alice, id, { tag: 't' }, { condition }));
-      const present = ['x', entityTag({ ...first, tag: 't' })];
-      assert.equal(await storage.plants.delete(alice, id, { condition: present }), true);
+      const both = { match: ['x', entityTag({ ...first, tag: 't' })], noneMatch: [now] };
+      assert.equal(await storage.plants.delete(alice, id, { condition: both }), true);
     });
 
     it('let one of 32 with the same condition through, from two processes', async (t) => {
@@ -104,7 +112,7 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const alice = await caller(storage, 'alice');
       for (const kind of ['update', 'delete'] as const) {
         const plant = await storage.plants.create(alice, { name: 'a' });
-        const options = { condition: [entityTag(plant)] };
+        const options = { condition: { match: [entityTag(plant)] } };
         const outcomes = await Promise.allSettled(
           Array.from({ length: 32 }, async (_, at) => {
             const { plants } = processes[at % 2] ?? storage;
@@ -360,7 +368,7 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const { id } = await storage.plants.create(alice, { name: 'a' });
       await rejectsWith('id-taken', storage.plants.create(alice, { name: 'b', id }));
       await rejectsWith('id-taken', storage.plants.restore(alice, id));
-      const options = { condition: ['x'] };
+      const options = { condition: { match: ['x'] } };
       await rejectsWith('precondition-failed', storage.plants.delete(alice, id, options));
       await storage.plants.update(alice, id, { name: 'a' });
       await storage.plants.delete(alice, id + 1);

@@ -321,9 +321,9 @@ class Run {
     { plants }: Storage,
     caller: Caller,
     { id: wanted, isConditional: isAsked }: Step & { kind: 'update' | 'delete' },
-  ): Promise<Condition> {
+  ): Promise<Condition | undefined> {
     const plant = isAsked ? await plants.find(caller, wanted) : undefined;
-    return plant && [entityTag(plant)];
+    return plant && { match: [entityTag(plant)] };
   }
 }
 

@@ -45,16 +45,15 @@ type Request =
       tag: string | undefined;
       fields: Fields;
     }
-  | { kind: 'find'; id: number; fields: Fields; condition: Condition; isKnown: Condition }
-  | {
+  | ({ kind: 'find'; id: number; fields: Fields } & Conditions)
+  | ({
       kind: 'update';
       id: number;
       name: string | undefined;
       tag: string | null | undefined;
       fields: Fields;
-      condition: Condition;
-    }
-  | { kind: 'delete'; id: number; condition: Condition }
+    } & Conditions)
+  | ({ kind: 'delete'; id: number } & Conditions)
   | { kind: 'restore'; id: number; fields: Fields }
   | { kind: 'history'; id: number; limit: number | undefined }
   | {
@@ -70,6 +69,11 @@ type Request =
   | { kind: 'shares' };
 /** The entity tag in a header: that of the plant, that of another state, or any. */
 type Condition = 'present' | 'weak' | 'other' | 'any' | undefined;
+/** `If-Match` and `If-None-Match`. */
+interface Conditions {
+  match: Condition;
+  noneMatch: Condition;
+}
 type Fields = readonly PlantField[] | undefined;
 /** `token` is an index of scopesOfTokens. */
 export type Step = { who: number; token: number } & Request;
@@ -92,6 +96,7 @@ const condition = fc.oneof(
   { weight: 3, arbitrary: fc.constant(undefined) },
   { weight: 1, arbitrary: fc.constantFrom('present', 'present', 'weak', 'other', 'any' as const) },
 );
+const conditions = { match: condition, noneMatch: condition };
 const anyUser = fc.constantFrom(...new Set(people.map((person) => person.user)), 'nobody');
 
 const anyRequest: fc.Arbitrary<Request> = fc.oneof(
@@ -111,8 +116,7 @@ const anyRequest: fc.Arbitrary<Request> = fc.oneof(
       kind: fc.constant('find' as const),
       id,
       fields,
-      condition,
-      isKnown: condition,
+      ...conditions,
     }),
   },
   {
@@ -123,10 +127,10 @@ const anyRequest: fc.Arbitrary<Request> = fc.oneof(
       name: maybe(text),
       tag: maybe(fc.option(tag)),
       fields,
-      condition,
+      ...conditions,
     }),
   },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('delete' as const), id, condition }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('delete' as const), id, ...conditions }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('restore' as const), id, fields }) },
   {
     weight: 2,
@@ -218,9 +222,8 @@ class Model {
       case 'find': {
         const plant = this.#reachable(person, 'read').find((one) => one.id === request.id);
         if (plant === undefined) return notFound;
-        if (fails(request.condition)) return changed;
-        const isKnown = request.isKnown !== undefined && request.isKnown !== 'other';
-        if (isKnown) return { status: 304, text: '', state: stateOf(plant) };
+        if (isMissed(request)) return changed;
+        if (isKnown(request)) return { status: 304, text: '', state: stateOf(plant) };
         return { status: 200, text: json(plant, request.fields), state: stateOf(plant) };
       }
       case 'update':
@@ -228,7 +231,7 @@ class Model {
       case 'delete': {
         const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
         if (plant === undefined) return notFound;
-        if (fails(request.condition)) return changed;
+        if (isMissed(request) || isKnown(request)) return changed;
         this.#store(person).delete(plant.id);
         this.#deleted.set(keyOf(person, plant), plant);
         this.#log(person, plant, 'deleted', plant);
@@ -282,7 +285,7 @@ class Model {
   #update(person: Person, request: Request & { kind: 'update' }): Expected {
     const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
     if (plant === undefined) return notFound;
-    if (fails(request.condition)) return changed;
+    if (isMissed(request) || isKnown(request)) return changed;
     const { name = plant.name, tag: label = plant.tag, fields: asked } = request;
     const updated = { ...plant, name, tag: label ?? '' };
     if (stateOf(updated) !== stateOf(plant)) {
@@ -296,8 +299,8 @@ class Model {
     const existing = this.#store(person).get(request.id);
     const deleted = this.#deleted.get(keyOf(person, request));
     const isInReach = this.#owners(person, 'write');
-    const isKnown = [existing, deleted].some((plant) => plant !== undefined && isInReach(plant));
-    if (!isKnown) return notFound;
+    const isAnyInReach = [existing, deleted].some((plant) => plant && isInReach(plant));
+    if (!isAnyInReach) return notFound;
     if (existing !== undefined || deleted === undefined)
       return { status: 409, problem: 'id-taken' };
     this.#store(person).set(deleted.id, deleted);
@@ -381,9 +384,14 @@ class Model {
   }
 }
 
-/** Whether an update or a delete with this condition is refused. */
-function fails(wanted: Condition): boolean {
-  return wanted === 'weak' || wanted === 'other';
+/** Whether `If-Match` does not hold. */
+function isMissed({ match }: Conditions): boolean {
+  return match === 'weak' || match === 'other';
+}
+
+/** Whether `If-None-Match` does not hold. */
+function isKnown({ noneMatch }: Conditions): boolean {
+  return noneMatch !== undefined && noneMatch !== 'other';
 }
 
 /** What an entity tag identifies. */
@@ -507,9 +515,12 @@ class EntityTags {
   }
 }
 
-function headerOf(name: string, wanted: Condition, etag: string): Record<string, string> {
+function headersOf({ match, noneMatch }: Conditions, etag: string): Record<string, string> {
   const values = { present: etag, weak: `W/${etag}`, other: '"other"', any: '*' };
-  return wanted === undefined ? {} : { [name]: values[wanted] };
+  return {
+    ...(match && { 'if-match': values[match] }),
+    ...(noneMatch && { 'if-none-match': values[noneMatch] }),
+  };
 }
 
 function send({ call }: TestApp, token: string, request: Request, etag: string): Promise<Answer> {
@@ -521,15 +532,12 @@ function send({ call }: TestApp, token: string, request: Request, etag: string):
       return call('POST', `/plants${search}`, { token, json: { name, id: wanted, tag: label } });
     }
     case 'find': {
-      const headers = {
-        ...headerOf('if-match', request.condition, etag),
-        ...headerOf('if-none-match', request.isKnown, etag),
-      };
+      const headers = headersOf(request, etag);
       return call('GET', `/plants/${request.id}${search}`, { token, headers });
     }
     case 'update': {
       const { id: wanted, name, tag: label } = request;
-      const headers = headerOf('if-match', request.condition, etag);
+      const headers = headersOf(request, etag);
       return call('PATCH', `/plants/${wanted}${search}`, {
         token,
         json: { name, tag: label },
@@ -537,7 +545,7 @@ function send({ call }: TestApp, token: string, request: Request, etag: string):
       });
     }
     case 'delete': {
-      const headers = headerOf('if-match', request.condition, etag);
+      const headers = headersOf(request, etag);
       return call('DELETE', `/plants/${request.id}`, { token, headers });
     }
     case 'restore':

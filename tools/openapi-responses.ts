@@ -74,12 +74,12 @@ const operations: Record<string, Responses> = {
       200: { description: 'The plant after the change.', schema: Plant, hasEntityTag: true },
     },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    requestHeaders: ['If-Match'],
+    requestHeaders: ['If-Match', 'If-None-Match'],
   },
   deletePlant: {
     successes: { 204: { description: 'The plant is deleted.' } },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    requestHeaders: ['If-Match'],
+    requestHeaders: ['If-Match', 'If-None-Match'],
   },
   restorePlant: {
     successes: { 200: { description: 'The plant is back.', schema: Plant, hasEntityTag: true } },
@@ -215,7 +215,7 @@ export const requestHeaders = {
   ),
   'If-None-Match': requestHeader(
     'If-None-Match',
-    'Entity tags of states that you have, separated by commas. If the plant has one of them, the response is 304, without the plant.',
+    'Entity tags of states that you have, separated by commas, or `*` for any. If the plant has one of them, the response to `GET` is 304, without the plant. Other methods get 412, and nothing changes.',
   ),
 };
 

@@ -26,11 +26,11 @@ export type Change =
   | readonly [
       'update',
       ...plant: PlantInReach,
-      condition: Condition,
+      condition: Condition | undefined,
       name: string | undefined,
       tag: string | undefined,
     ]
-  | readonly ['delete', ...plant: PlantInReach, condition: Condition]
+  | readonly ['delete', ...plant: PlantInReach, condition: Condition | undefined]
   | readonly ['restore', ...plant: PlantInReach];
 
 type PlantInReach = readonly [store: number, reach: Reach, id: number, ...author: Author];

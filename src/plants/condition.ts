@@ -16,16 +16,34 @@ export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string 
   return hash('sha256', text, 'base64url').slice(0, tagChars);
 }
 
-/** The strong entity tags, one of which the plant must have. Undefined if the change has no condition. */
-export type Condition = readonly string[] | undefined;
+/** Entity tags of plants; `any` for each plant that exists. */
+export type EntityTags = readonly string[] | 'any';
 
-/** Throws `precondition-failed` unless the plant has one of the tags. */
-export function assertCondition(condition: Condition, plant: Omit<OwnedPlant, 'id'>): void {
-  if (condition === undefined || condition.includes(entityTag(plant))) return;
-  throw new Problem('precondition-failed', condition.length === 0 ? onlyWeak : hasChanged);
+/** What a request can demand (RFC 9110, section 13.1). */
+export interface Condition {
+  /** The strong tags of `If-Match`. */
+  match?: EntityTags | undefined;
+  /** The tags of `If-None-Match`, weak ones included. */
+  noneMatch?: EntityTags | undefined;
+}
+
+export function hasTag(plant: Omit<OwnedPlant, 'id'>, tags: EntityTags): boolean {
+  return tags === 'any' || tags.includes(entityTag(plant));
+}
+
+/** Throws `precondition-failed`. */
+export function assertCondition(
+  { match = 'any', noneMatch = [] }: Condition = {},
+  plant: Omit<OwnedPlant, 'id'>,
+): void {
+  if (!hasTag(plant, match))
+    throw new Problem('precondition-failed', match.length === 0 ? onlyWeak : hasChanged);
+  if (hasTag(plant, noneMatch)) throw new Problem('precondition-failed', isExcluded);
 }
 
 const hasChanged =
   'The plant has changed since you read it. Get it again, then decide whether to repeat your change with its new "ETag".';
+const isExcluded =
+  '"If-None-Match" has the present entity tag of the plant, or "*". To change the plant only if it is as you have read it, send its "ETag" in "If-Match".';
 const onlyWeak =
   'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.';

@@ -10,7 +10,7 @@ export interface OwnedPlant extends Plant {
 /** What a change depends on besides its caller. */
 export interface ChangeOptions {
   /** Of the plant before the change. */
-  condition?: Condition;
+  condition?: Condition | undefined;
   /** The id of the request, for the log. */
   request?: string | undefined;
   /** Makes a create repeatable (idempotency.ts). */

@@ -238,6 +238,27 @@ describe('entity tags', () => {
     assert.equal((await call('GET', '/plants/1', { token: alice, headers })).status, 412);
   });
 
+  it('refuse a change by weak comparison with If-None-Match, after If-Match', async (t) => {
+    const { call, alice, created } = await startWithPlant(t);
+    let etag = created.headers.get('etag') ?? '';
+    for (const [value, , isExcluded] of values) {
+      const headers = headersOf('if-none-match', value, etag);
+      const options = { token: alice, headers };
+      const patched = await call('PATCH', '/plants/1', { ...options, json: { name: value } });
+      assert.equal(patched.status, isExcluded ? 412 : 200, value);
+      if (isExcluded) assert.match(patched.text, /precondition-failed.*If-None-Match/);
+      else etag = patched.headers.get('etag') ?? '';
+      const deletion = { token: alice, headers: headersOf('if-none-match', value, etag) };
+      const deleted = await call('DELETE', '/plants/1', deletion);
+      assert.equal(deleted.status, isExcluded ? 412 : 204, value);
+      if (!isExcluded) await call('POST', '/plants/1/restore', { token: alice });
+    }
+    const both = { token: alice, headers: { 'if-match': '"x"', 'if-none-match': etag } };
+    assert.match((await call('DELETE', '/plants/1', both)).text, /Get it again/);
+    const create = { token: alice, json: { name: 'a' }, headers: { 'if-none-match': '*' } };
+    assert.equal((await call('POST', '/plants', create)).status, 201);
+  });
+
   it('are refused if they are malformed', async (t) => {
     const { call, alice, created } = await startWithPlant(t);
     const etag = created.headers.get('etag') ?? '';
@@ -246,7 +267,9 @@ describe('entity tags', () => {
         ['GET', 'if-match'],
         ['GET', 'if-none-match'],
         ['PATCH', 'if-match', { name: 'x' }],
+        ['PATCH', 'if-none-match', { name: 'x' }],
         ['DELETE', 'if-match'],
+        ['DELETE', 'if-none-match'],
       ];
       for (const [method, name, json] of requests) {
         const headers = headersOf(name, value, etag);
@@ -267,7 +290,9 @@ describe('entity tags', () => {
           ['GET', 'if-match', undefined],
           ['GET', 'if-none-match', undefined],
           ['PATCH', 'if-match', { name: 'x' }],
+          ['PATCH', 'if-none-match', { name: 'x' }],
           ['DELETE', 'if-match', undefined],
+          ['DELETE', 'if-none-match', undefined],
         ] as const) {
           const options: CallOptions = { token: bob, json, headers: { [name]: value } };
           const answer = await call(method, path, options);

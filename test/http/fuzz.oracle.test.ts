@@ -171,6 +171,9 @@ const right: [request: Request, answer: string][] = [
   [withHeader(update, 'If-Match', '"Ficus"'), answer('200 OK', [tag('other'), json], updated)],
   [withHeader(update, 'If-Match', '"other"'), failed],
   [withHeader(remove, 'If-Match', '*'), answer('204 No Content', [])],
+  [withHeader(remove, 'If-None-Match', 'W/"Ficus"'), failed],
+  [withHeader(update, 'If-None-Match', '"other"'), answer('200 OK', [tag('other'), json], updated)],
+  [withHeader(update, 'If-None-Match', '"x'), problem('400 Bad Request', 'invalid-request')],
   [requestOf('PATCH', '/plants/2', '{"name":"x"}'), problem('404 Not Found', 'plant-not-found')],
   [restore, answer('200 OK', [tag('Oak'), json], restored)],
   [requestOf('POST', '/plants/1/restore'), problem('409 Conflict', 'id-taken')],
@@ -263,6 +266,10 @@ const wrong: Record<string, [request: Request, answer: string]> = {
   'a delete despite its condition': [
     withHeader(remove, 'If-Match', '"x"'),
     answer('204 No Content', []),
+  ],
+  'an update of the state that it excludes': [
+    withHeader(update, 'If-None-Match', '*'),
+    answer('200 OK', [tag('other'), json], updated),
   ],
   '412 for a plant out of reach': [withHeader(theirs, 'If-Match', '"x"'), failed],
   'an update that changes nothing': [

@@ -4,29 +4,28 @@
  */
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { assertCondition, entityTag, type Condition } from '../../plants/condition.ts';
+import {
+  assertCondition,
+  entityTag,
+  hasTag,
+  type Condition,
+  type EntityTags,
+} from '../../plants/condition.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { Problem } from '../../problem.ts';
 
-interface EntityTag {
-  opaque: string;
-  isWeak: boolean;
-}
-
-/** The strong tags of `If-Match`. Undefined if there is none, or if every plant that exists satisfies it. */
-export function ifMatch({ headers }: FastifyRequest): Condition {
-  const tags = tagsIn('If-Match', headers['if-match']);
-  if (tags === undefined || tags === 'any') return undefined;
-  return tags.filter(({ isWeak }) => !isWeak).map(({ opaque }) => opaque);
+/** Undefined if the request has none. Throws `invalid-request`. */
+export function conditionOf({ headers }: FastifyRequest): Condition | undefined {
+  const match = tagsIn('If-Match', headers['if-match'], 'strong');
+  const noneMatch = tagsIn('If-None-Match', headers['if-none-match'], 'all');
+  return match === undefined && noneMatch === undefined ? undefined : { match, noneMatch };
 }
 
 /** Whether the client has this version already, for 304. Throws `precondition-failed`. */
 export function isCurrent(request: FastifyRequest, plant: OwnedPlant): boolean {
-  const { headers } = request;
-  assertCondition(ifMatch(request), plant);
-  const tags = tagsIn('If-None-Match', headers['if-none-match']);
-  if (tags === undefined) return false;
-  return tags === 'any' || tags.some(({ opaque }) => opaque === entityTag(plant));
+  const { match, noneMatch = [] } = conditionOf(request) ?? {};
+  assertCondition({ match }, plant);
+  return hasTag(plant, noneMatch);
 }
 
 /** To a HEAD without a payload, Fastify would add `Content-Length: 0` (RFC 9110, section 8.6). */
@@ -44,10 +43,14 @@ export function setEntityTag(reply: FastifyReply, plant: OwnedPlant): FastifyRep
 }
 
 /** Undefined if the header is missing. Throws `invalid-request` if it is malformed. */
-function tagsIn(name: string, field: string | undefined): readonly EntityTag[] | 'any' | undefined {
+function tagsIn(
+  name: string,
+  field: string | undefined,
+  wanted: 'strong' | 'all',
+): EntityTags | undefined {
   if (field === undefined) return undefined;
   if (field.trim() === '*') return 'any';
-  const tags: EntityTag[] = [];
+  const tags: string[] = [];
   const next = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y;
   while (next.lastIndex < field.length) {
     const [whole, weak, opaque] = next.exec(field) ?? [];
@@ -57,7 +60,7 @@ function tagsIn(name: string, field: string | undefined): readonly EntityTag[] |
         `Send "${name}" as the "ETag" of a plant, with its quotation marks, or as a list of them.`,
       );
     }
-    if (opaque !== undefined) tags.push({ opaque, isWeak: weak !== undefined });
+    if (opaque !== undefined && (wanted === 'all' || weak === undefined)) tags.push(opaque);
   }
   return tags;
 }

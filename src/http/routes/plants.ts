@@ -22,7 +22,7 @@ import {
   updatePlant,
 } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
-import { ifMatch, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
+import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -116,7 +116,7 @@ export function plantRoutes(
 
   routes.patch('/plants/:id', { ...writeOptions, schema: updatePlant }, async (request, reply) => {
     const { grant, params, body, id } = request;
-    const options = { condition: ifMatch(request), request: id };
+    const options = { condition: conditionOf(request), request: id };
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
     if (plant === undefined) throw plantNotFound();
     return send(request, reply, plant);
@@ -124,7 +124,7 @@ export function plantRoutes(
 
   routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
     const { grant, params, id } = request;
-    const options = { condition: ifMatch(request), request: id };
+    const options = { condition: conditionOf(request), request: id };
     if (!(await storage.plants.delete(grant.caller, params.id, options))) throw plantNotFound();
     return reply.code(204).send();
   });

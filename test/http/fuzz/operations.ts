@@ -224,7 +224,6 @@ function one(
 ): void {
   const isDelete = request.method === 'DELETE';
   const plant = world.reachable(person, isDelete ? 'write' : 'read').find((it) => it.id === id);
-  const known = judgeTags(sent(request, 'if-none-match'));
   if (judgeCondition(request, plant, person, world, add)) return;
   if (plant === undefined) return add(stage.store, stage.store, notFound);
   if (isDelete) {
@@ -232,13 +231,10 @@ function one(
     return add(stage.store, stage.store, { status: 204, effect });
   }
   const state = stateOf(person, plant);
-  if (known === 'malformed') return add(stage.store, stage.store, invalid);
-  if (matches(known, world.tagOf(state), 'weakly'))
-    return add(stage.store, stage.store, { status: 304, state });
   add(stage.store, stage.store, { status: 200, text: plantText(plant, fields), state });
 }
 
-/** Adds the refusal of `If-Match`, and returns whether there is one. A missing plant is reported before a condition. */
+/** Adds the answer if a condition does not hold, and returns whether there is one. A missing plant comes first. */
 function judgeCondition(
   request: Request,
   plant: Plant | undefined,
@@ -247,15 +243,19 @@ function judgeCondition(
   add: Add,
 ): boolean {
   const wanted = judgeTags(sent(request, 'if-match'));
+  const known = judgeTags(sent(request, 'if-none-match'));
   const isRead = request.method === 'GET' || request.method === 'HEAD';
-  if (wanted === 'malformed' && !(isRead && plant === undefined)) {
+  if ([wanted, known].includes('malformed') && !(isRead && plant === undefined)) {
     add(stage.store, stage.store, invalid);
     return true;
   }
-  if (plant === undefined || wanted === undefined) return false;
-  if (matches(wanted, world.tagOf(stateOf(person, plant)), 'strongly')) return false;
-  add(stage.store, stage.store, changed);
-  return true;
+  if (plant === undefined) return false;
+  const state = stateOf(person, plant);
+  const isMissed = wanted !== undefined && !matches(wanted, world.tagOf(state), 'strongly');
+  const isKnown = matches(known, world.tagOf(state), 'weakly');
+  if (isMissed || (isKnown && !isRead)) add(stage.store, stage.store, changed);
+  else if (isKnown) add(stage.store, stage.store, { status: 304, state });
+  return isMissed || isKnown;
 }
 
 function update(
