@@ -4,16 +4,13 @@
  * The tag is a hash of what a client can see change: no column, and no cost for those who do not ask (decision 42). If a
  * plant was changed and changed back, a condition holds again, as what it protects is the same.
  */
-import { hash } from 'node:crypto';
 import { Problem } from '../problem.ts';
+import { shortHash } from '../shared/short-hash.ts';
 import type { OwnedPlant } from './plant-storage.ts';
-
-const tagChars = 22; // 128 bits
 
 /** The opaque part of the entity tag, without quotes. */
 export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string {
-  const text = `${owner} ${name.length} ${name}${tag}`; // without ambiguity
-  return hash('sha256', text, 'base64url').slice(0, tagChars);
+  return shortHash(`${owner} ${name.length} ${name}${tag}`); // without ambiguity
 }
 
 /** Entity tags of plants; `any` for each plant that exists. */

@@ -2,9 +2,9 @@
  * Keys that make a create repeatable (draft-ietf-httpapi-idempotency-key-header-07). The transaction of a create stores
  * its key, so a repetition finds it, however the first response was lost. A refused create stores nothing.
  */
-import { hash } from 'node:crypto';
 import type { NewPlant } from './plant.ts';
 import { Problem } from '../problem.ts';
+import { shortHash } from '../shared/short-hash.ts';
 
 /** How long a key is kept: 24 hours. */
 export const keepKeysMs = 24 * 60 * 60 * 1_000;
@@ -12,14 +12,8 @@ export const keepKeysMs = 24 * 60 * 60 * 1_000;
 /** Hashes of the key and of the plant that it was sent with. */
 export type CreateKey = readonly [key: string, fingerprint: string];
 
-const hashChars = 22; // 128 bits
-
 export function createKeyOf(key: string, { id, name, tag = '' }: NewPlant): CreateKey {
   return [shortHash(key), shortHash(JSON.stringify([id, name, tag]))];
-}
-
-function shortHash(text: string): string {
-  return hash('sha256', text, 'base64url').slice(0, hashChars);
 }
 
 /** A create with this key. */
