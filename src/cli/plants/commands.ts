@@ -22,7 +22,10 @@ export function addPlantsCommands(plantStore: Command): void {
   ])
     .description('list plants: a table on a terminal, otherwise JSON')
     .addOption(
-      new Option('--fields <list>', 'fields and their order, separated by commas')
+      new Option(
+        '--fields <list>',
+        `fields in their order, separated by commas: ${shownFields.join(', ')}`,
+      )
         .argParser(parseFields)
         .default([...plantFields], plantFields.join(',')),
     )
