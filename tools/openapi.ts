@@ -15,7 +15,7 @@ import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
 import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind } from '../src/shared/typebox.ts';
-import { blocksOf, Page } from './markdown.ts';
+import { Page } from './markdown.ts';
 import {
   requestHeaders,
   requestHeadersOf,
@@ -35,6 +35,7 @@ import {
   Shares,
   Token,
 } from './openapi-schemas.ts';
+import { problemOf } from './problems.ts';
 
 const schemas = {
   NewPlant,
@@ -175,16 +176,16 @@ function sentence(rule: unknown): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
-/** The examples of docs/reference/errors.md that responses refer to. A test compares all of them with real responses. */
+/** The examples of docs/reference/errors.md that responses refer to. */
 function examplesOfProblems(responses: object): object {
   const referring = JSON.stringify(responses);
   const sections = new Page(errorsFile).sections.filter(({ heading }) =>
     referring.includes(`"#/components/examples/${heading}"`),
   );
-  const examples = sections.map(({ heading, tokens }) => {
-    const block = blocksOf(tokens).find(({ language }) => language === 'json');
-    const value = JSON.parse(block?.text.replaceAll('<request id>', exampleRequestId) ?? '');
-    return [heading, { summary: value.title, value }];
+  const examples = sections.map((section) => {
+    const text = JSON.stringify(problemOf(section));
+    const value = JSON.parse(text.replaceAll('<request id>', exampleRequestId));
+    return [section.heading, { summary: value.title, value }];
   });
   return Object.fromEntries(examples);
 }

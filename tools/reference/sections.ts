@@ -3,7 +3,10 @@
  */
 import { html, type Html } from './html.ts';
 import { addressHtml, codeHtml, copyableHtml, samplesHtml } from './code.ts';
+import { problemResponses } from '../../src/http/response/problems.ts';
+import type { ProblemKind } from '../../src/problem.ts';
 import type { Section } from '../markdown.ts';
+import { problemOf } from '../problems.ts';
 import { htmlOf, inlineHtml } from './markdown.ts';
 import type { Header } from './openapi.ts';
 import { sampleAddress } from './samples.ts';
@@ -140,20 +143,17 @@ export function problemsHtml(id: string, problems: Section[]): Html {
   </section>`;
 }
 
-function problemHtml({ heading: kind, tokens }: Section): Html {
-  // The first paragraph repeats what the example has: the type and the status.
+function problemHtml(section: Section): Html {
+  const { heading: kind, tokens } = section;
+  // The first paragraph is the status, which the summary has.
   const [, ...rest] = tokens.filter(({ type }) => type !== 'space');
-  const at = rest.findIndex(({ type }) => type === 'code');
-  const example = rest[at];
-  const text = example?.type === 'code' ? String(example['text']) : '{}';
-  const { status, title } = JSON.parse(text);
+  const text = rest.filter(({ type }) => type !== 'code');
+  const { status, title } = problemResponses[kind as ProblemKind]; // a test compares the headings with all kinds
   return html`<details class="problem">
     <summary>
       <span class="status s${String(status).charAt(0)}">${status}</span>
       <span>${title} <code>${kind}</code></span>
     </summary>
-    <div id="${kind}">
-      ${htmlOf(rest.slice(0, at))} ${htmlOf(rest.slice(at + 1))} ${codeHtml(text)}
-    </div>
+    <div id="${kind}">${htmlOf(text)} ${codeHtml(JSON.stringify(problemOf(section), null, 2))}</div>
   </details>`;
 }
