@@ -118,7 +118,7 @@ for (const [text, wanted] of notFound) {
 }
 
 const codePoints = Array.from({ length: 0x11_0000 }, (_, point) => String.fromCodePoint(point));
-const characters = codePoints.filter((one) => one.isWellFormed());
+const characters = codePoints.filter((one) => /^[^\p{Cs}\p{Cn}\p{Co}]$/u.test(one));
 
 it('folding again changes nothing', () => {
   for (const one of characters) {
