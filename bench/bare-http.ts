@@ -28,6 +28,10 @@ export function sendCreated(response: ServerResponse): void {
   send(response, 201, created);
 }
 
+export function sendUpdated(response: ServerResponse): void {
+  send(response, 200, created);
+}
+
 export function sendDeleted(response: ServerResponse): void {
   response.writeHead(204).end();
 }

@@ -3,7 +3,7 @@
  * validation. Prints its URL.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { listen, receive, send, sendCreated, sendDeleted } from './bare-http.ts';
+import { listen, receive, send, sendCreated, sendDeleted, sendUpdated } from './bare-http.ts';
 import { plantOf } from './plants.ts';
 
 const pagePlants = 20;
@@ -18,6 +18,8 @@ listen('bare', (request, response) => {
       return receive(request, () => sendCreated(response));
     case 'DELETE':
       return sendDeleted(response);
+    case 'PATCH':
+      return receive(request, () => sendUpdated(response));
     default:
       return list(request, response);
   }

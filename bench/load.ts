@@ -25,6 +25,7 @@ export const workloads: readonly Workload[] = [
   { name: 'random-page', requests: 'page', connections: 32 },
   { name: 'create-32', requests: 'create', connections: 32 },
   { name: 'create-256', requests: 'create', connections: 256 },
+  { name: 'update', requests: 'update', connections: 32 },
   {
     name: 'delete',
     requests: 'delete',

@@ -3,7 +3,7 @@
  *
  * - service: the package as production installs it
  * - bare: node:http without a storage (bare.ts)
- * - synced log: bare with a synced log, for creates and deletes only (synced-log.ts)
+ * - synced log: bare with a synced log, for changes only (synced-log.ts)
  * - typical: the same API as it is usually written (peers/server.js)
  * - json-server: a well-known server of prototypes, without tokens and without syncs (peers/json-server.js)
  */
@@ -62,7 +62,7 @@ function syncedLogIn(folder: string): System {
   const file = join(folder, 'synced.log');
   return {
     name: 'synced log',
-    requests: ['create', 'delete'],
+    requests: ['create', 'update', 'delete'],
     args: () => [join(import.meta.dirname, 'synced-log.ts'), file],
     // It responds to any delete, so it needs no disposable plants.
     store: () => ({ address: file, addDisposable: () => {}, trim: () => truncateSync(file) }),

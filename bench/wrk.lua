@@ -36,6 +36,15 @@ local function create()
     .. "Content-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body
 end
 
+-- No plant has the name before: a service can leave out a change to what is there.
+local function update()
+  created = created + 1
+  local id = math.random(plants)
+  local body = '{"name":"Monstera deliciosa ' .. created .. '"}'
+  return "PATCH /plants/" .. id .. heads[id % users + 1]
+    .. "Content-Type: application/json\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body
+end
+
 -- Deletes each id once. If the disposable plants run out, the response is 404 and the round fails.
 local function delete()
   local id = disposable_id
@@ -50,7 +59,7 @@ local function mix()
   return delete()
 end
 
-local kinds = { list = list, list_of_any = list_of_any, page = page, create = create, delete = delete, mix = mix }
+local kinds = { list = list, list_of_any = list_of_any, page = page, create = create, update = update, delete = delete, mix = mix }
 
 function init(args)
   request = kinds[args[1]]

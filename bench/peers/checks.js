@@ -23,6 +23,11 @@ export function faultOfPlant({ id, name, tag }) {
   if (id !== undefined && !(Number.isSafeInteger(id) && id > 0)) return 'invalid id';
 }
 
+/** The fault in the fields to change; undefined if they are valid. */
+export function faultOfChange({ name, tag }) {
+  return faultOfPlant({ name: name ?? 'as it was', tag });
+}
+
 export function isCount(text) {
   return typeof text === 'string' && /^\d{1,15}$/.test(text);
 }

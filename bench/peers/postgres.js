@@ -7,7 +7,7 @@
 import { readFileSync } from 'node:fs';
 import express from 'express';
 import { Pool } from 'pg';
-import { faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
+import { faultOfChange, faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
 
 const findUser = { name: 'find_user', text: 'SELECT user_id FROM tokens WHERE hash = $1' };
 const listAll = {
@@ -25,6 +25,11 @@ const insertPlant = {
 const insertPlantAs = {
   name: 'insert_plant_as',
   text: 'INSERT INTO plants (owner_id, name, tag, id) VALUES ($1, $2, $3, $4) RETURNING id',
+};
+const updatePlant = {
+  name: 'update_plant',
+  text: `UPDATE plants SET name = coalesce($1, name), tag = coalesce($2, tag)
+    WHERE id = $3 AND owner_id = $4 RETURNING name, tag`,
 };
 const deletePlant = {
   name: 'delete_plant',
@@ -66,6 +71,16 @@ app.post('/plants', async (request, response) => {
     if (error.code !== uniqueViolation) throw error;
     refuse(response, 409, 'id is taken');
   }
+});
+
+app.patch('/plants/:id', async (request, response) => {
+  const { id } = request.params;
+  const { name, tag } = request.body ?? {};
+  const fault = isCount(id) ? faultOfChange({ name, tag }) : 'invalid id';
+  if (fault !== undefined) return refuse(response, 400, fault);
+  const { rows } = await pool.query({ ...updatePlant, values: [name, tag, id, request.userId] });
+  if (rows.length === 0) return refuse(response, 404, 'no such plant');
+  response.json(rows[0]);
 });
 
 app.delete('/plants/:id', async (request, response) => {

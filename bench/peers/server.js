@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import express from 'express';
-import { faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
+import { faultOfChange, faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
 
 const database = new Database(process.argv[2]);
 database.pragma('journal_mode = WAL');
@@ -23,6 +23,9 @@ const listPage = database.prepare(
 const insertPlant = database.prepare(
   'INSERT INTO plants (id, owner_id, name, tag) VALUES (?, ?, ?, ?)',
 );
+const updatePlant = database.prepare(`
+  UPDATE plants SET name = coalesce(?, name), tag = coalesce(?, tag) WHERE id = ? AND owner_id = ?
+  RETURNING name, tag`);
 const deletePlant = database.prepare('DELETE FROM plants WHERE id = ? AND owner_id = ?');
 
 const app = express();
@@ -51,6 +54,16 @@ app.post('/plants', (request, response) => {
     if (error.code !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
     refuse(response, 409, 'id is taken');
   }
+});
+
+app.patch('/plants/:id', (request, response) => {
+  const { id } = request.params;
+  const { name, tag } = request.body ?? {};
+  const fault = isCount(id) ? faultOfChange({ name, tag }) : 'invalid id';
+  if (fault !== undefined) return refuse(response, 400, fault);
+  const plant = updatePlant.get(name ?? null, tag ?? null, Number(id), request.userId);
+  if (plant === undefined) return refuse(response, 404, 'no such plant');
+  response.json(plant);
 });
 
 app.delete('/plants/:id', (request, response) => {

@@ -92,6 +92,8 @@ export async function scan(
 
 /** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
 const maxFoldedUnits = 4_000;
+/** Between texts that are folded together, because one long text takes a third of the time. No text has it. */
+const separator = '\0';
 
 /** The rows whose name or tag contains the folded text. */
 async function rowsWith(
@@ -102,12 +104,20 @@ async function rowsWith(
   const found: LongerPlantRow[] = [];
   let at = 0;
   const checkSome = async () => {
-    for (let units = 0; at < rows.length && units < maxFoldedUnits; at++) {
+    const first = at;
+    const texts: string[] = [];
+    for (let units = 0; units < maxFoldedUnits; at++) {
       const row = rows[at];
-      if (row === undefined) return;
+      if (row === undefined) break;
       const [, name, tag] = row;
       units += name.length + tag.length;
-      if (fold(name).includes(text) || fold(tag).includes(text)) found.push(row);
+      texts.push(name, tag);
+    }
+    const folded = fold(texts.join(separator));
+    if (!folded.includes(text)) return;
+    for (const [index, one] of folded.split(separator).entries()) {
+      const row = rows[first + Math.floor(index / 2)];
+      if (row !== undefined && found.at(-1) !== row && one.includes(text)) found.push(row);
     }
   };
   while (at < rows.length) await runInSlice(userKey(caller), checkSome);

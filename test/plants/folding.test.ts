@@ -140,3 +140,8 @@ it('text of ASCII changes only its case, and no other text becomes empty except 
   assert.ok(vanished.every((one) => /^\p{M}$/u.test(one)));
   assert.ok(vanished.includes('\u0301') && vanished.includes('\uFE0F'));
 });
+
+it('texts that are folded together become the same as one by one', () => {
+  const texts = characters.map((one) => `${one}Σ`).filter((one) => !one.startsWith('\0'));
+  assert.equal(fold(texts.join('\0')), texts.map(fold).join('\0'));
+});

@@ -9,7 +9,7 @@ import { invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
 import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
 import { judgeCreate, judgeList, judgeRevoke } from './tokens.ts';
-import { plantText, stateOf, type Grant, type Person, type Plant, type World } from './world.ts';
+import { stateOf, type Grant, type Person, type Plant, type World } from './world.ts';
 
 export const maxBodyBytes = 16_384;
 
@@ -87,10 +87,10 @@ export function judgeOperation(
     if (route === 'tokens') return judgeList(grant, query, world, add);
     if (route === 'shares') return shares(query, person, world, add);
     if (route === 'share') return unshare(target.id, person, world, add);
-    if (id === undefined) return list(query, person, world, add);
-    if (route === 'restore') return restore(id, query, person, world, add);
+    if (id === undefined) return list(query, grant, world, add);
+    if (route === 'restore') return restore(id, query, grant, world, add);
     if (route === 'history') return history(id, query, person, world, add);
-    return one(request, id, query, person, world, add);
+    return one(request, id, query, grant, world, add);
   }
   judgeSize(request, add, stage.body);
   const foreign = isForeign(request);
@@ -105,10 +105,10 @@ export function judgeOperation(
   else if (places.length === 0 && 'access' in judgement && target.id === person.user)
     places.push('parameter user'); // oneself
   if (places.length > 0) return add(stage.input, stage.input, { ...invalid, places });
-  if ('plant' in judgement) create(judgement.plant, query, person, world, add);
+  if ('plant' in judgement) create(judgement.plant, query, grant, world, add);
   if ('access' in judgement) share(target.id, judgement.access, person, world, add);
   if ('patch' in judgement && id !== undefined)
-    update(request, id, judgement.patch, query, person, world, add);
+    update(request, id, judgement.patch, query, grant, world, add);
 }
 
 /** What a body says, by method. */
@@ -166,30 +166,32 @@ function shares({ limit, cursor = '' }: Query, person: Person, world: World, add
 function create(
   plant: { name: string; tag: string; id: number | undefined },
   { fields }: Query,
-  person: Person,
+  grant: Grant,
   world: World,
   add: Add,
 ): void {
-  const id = plant.id ?? world.nextId(person);
+  const { person } = grant;
+  const created = { ...plant, id: plant.id ?? world.nextId(person), owner: person.user };
+  const { id } = created;
   if (world.has(person, id))
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {
     status: 201,
-    text: plantText({ ...plant, id }, fields),
+    text: world.textOf(created, grant, fields),
     location: `/plants/${id}`,
-    state: stateOf(person, { ...plant, owner: person.user }),
+    state: stateOf(person, created),
     effect: () => world.create(person, id, plant),
   });
 }
 
 function list(
   { after = 0, tag, q, limit, fields }: Query,
-  person: Person,
+  grant: Grant,
   world: World,
   add: Add,
 ): void {
   const all = world
-    .reachable(person, 'read')
+    .reachable(grant.person, 'read')
     .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
     .filter((plant) => q === undefined || contains(plant.name, q) || contains(plant.tag, q));
   const page = all.slice(0, limit);
@@ -202,7 +204,7 @@ function list(
   };
   add(stage.store, stage.store, {
     status: 200,
-    text: `[${page.map((plant) => plantText(plant, fields)).join()}]`,
+    text: `[${page.map((plant) => world.textOf(plant, grant, fields)).join()}]`,
     next: page.length < all.length ? next : null,
   });
 }
@@ -218,10 +220,11 @@ function one(
   request: Request,
   id: number,
   { fields }: Query,
-  person: Person,
+  grant: Grant,
   world: World,
   add: Add,
 ): void {
+  const { person } = grant;
   const isDelete = request.method === 'DELETE';
   const plant = world.reachable(person, isDelete ? 'write' : 'read').find((it) => it.id === id);
   if (judgeCondition(request, plant, person, world, add)) return;
@@ -231,10 +234,15 @@ function one(
     return add(stage.store, stage.store, { status: 204, effect });
   }
   const state = stateOf(person, plant);
-  add(stage.store, stage.store, { status: 200, text: plantText(plant, fields), state });
+  const known = judgeTags(sent(request, 'if-none-match'));
+  const isFixed = fields?.includes('access') !== true; // the tag does not cover what the caller may do
+  if (isFixed && matches(known, world.tagOf(state), 'weakly'))
+    return add(stage.store, stage.store, { status: 304, state });
+  const text = world.textOf(plant, grant, fields);
+  add(stage.store, stage.store, { status: 200, text, state });
 }
 
-/** Adds the answer if a condition does not hold, and returns whether there is one. A missing plant comes first. */
+/** Adds the refusal of a condition, and returns whether there is one. A missing plant is reported before it. */
 function judgeCondition(
   request: Request,
   plant: Plant | undefined,
@@ -252,9 +260,8 @@ function judgeCondition(
   if (plant === undefined) return false;
   const state = stateOf(person, plant);
   const isMissed = wanted !== undefined && !matches(wanted, world.tagOf(state), 'strongly');
-  const isKnown = matches(known, world.tagOf(state), 'weakly');
-  if (isMissed || (isKnown && !isRead)) add(stage.store, stage.store, changed);
-  else if (isKnown) add(stage.store, stage.store, { status: 304, state });
+  const isKnown = !isRead && matches(known, world.tagOf(state), 'weakly');
+  if (isMissed || isKnown) add(stage.store, stage.store, changed);
   return isMissed || isKnown;
 }
 
@@ -263,23 +270,25 @@ function update(
   id: number,
   patch: PlantPatch,
   { fields }: Query,
-  person: Person,
+  grant: Grant,
   world: World,
   add: Add,
 ): void {
+  const { person } = grant;
   const plant = world.reachable(person, 'write').find((it) => it.id === id);
   if (judgeCondition(request, plant, person, world, add)) return;
   if (plant === undefined) return add(stage.store, stage.store, notFound);
   const updated = { ...plant, ...patch };
   add(stage.store, stage.store, {
     status: 200,
-    text: plantText(updated, fields),
+    text: world.textOf(updated, grant, fields),
     state: stateOf(person, updated),
     effect: () => world.update(person, plant, patch),
   });
 }
 
-function restore(id: number, { fields }: Query, person: Person, world: World, add: Add): void {
+function restore(id: number, { fields }: Query, grant: Grant, world: World, add: Add): void {
+  const { person } = grant;
   const [held, deleted] = [world.find(person, id), world.findDeleted(person, id)];
   const isInReach = [held, deleted].some(
     (plant) => plant !== undefined && world.reaches(person, 'write', plant.owner),
@@ -289,7 +298,7 @@ function restore(id: number, { fields }: Query, person: Person, world: World, ad
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {
     status: 200,
-    text: plantText(deleted, fields),
+    text: world.textOf(deleted, grant, fields),
     state: stateOf(person, deleted),
     effect: () => world.restore(person, deleted),
   });

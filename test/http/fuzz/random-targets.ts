@@ -31,7 +31,7 @@ const parameter = fc.oneof(
 const fields =
   oneOf(`fields=id fields=name fields=tag fields=id,name fields=name,tag fields=id,name,tag
   fields=tag,id,name fields=id%2Cname fields=id&fields=name fields=tag&fields=id&fields=name
-  fields=id,name&fields=tag`);
+  fields=id,name&fields=tag fields=owner fields=id,access fields=access&fields=owner`);
 const each = (name: string, values: string) => oneOf(values).map((value) => `${name}=${value}`);
 const oddParameter = fc.oneof(
   each(
@@ -40,7 +40,7 @@ const oddParameter = fc.oneof(
     1&limit=2 1&limit=1 1&limit=1&limit=1`,
   ),
   each('after', '-1 -0 x 9007199254740991 9007199254740992 1&after=2 %FF %FF&after=%FF'),
-  each('fields', 'ID id, , id,,tag id,id owner * %69d id&fields=id %ff id&fields='),
+  each('fields', 'ID id, , id,,tag id,id owner,owner Owner * %69d id&fields=id %ff id&fields='),
   oneOf(`
   limit=
   after=

@@ -33,7 +33,7 @@ export interface Target {
   hasDots: boolean;
 }
 
-export const fieldNames = ['id', 'name', 'tag'] as const;
+export const fieldNames = ['id', 'name', 'tag', 'owner', 'access'] as const;
 export type Field = (typeof fieldNames)[number];
 
 const healthPaths = ['/livez', '/readyz'];

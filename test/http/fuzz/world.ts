@@ -188,6 +188,13 @@ export class World {
     this.#add(person, 'restored', plant.id);
   }
 
+  /** The plant in a response to this grant. */
+  textOf(plant: Plant, { person, scopes }: Grant, fields: readonly Field[] = ['name', 'tag']) {
+    const canWrite = scopes.includes('plants:write') && this.reaches(person, 'write', plant.owner);
+    const shown = { ...plant, access: canWrite ? 'write' : 'read' };
+    return `{${fields.map((field) => `"${field}":${JSON.stringify(shown[field])}`).join()}}`;
+  }
+
   /** The entity tag of this state, if it was shown. */
   tagOf(state: string): string | undefined {
     return this.#tags.get(state);
@@ -225,11 +232,4 @@ export class World {
 /** What an entity tag identifies. */
 export function stateOf({ store }: Person, { owner, name, tag }: Omit<Plant, 'id'>): string {
   return JSON.stringify([store, owner, name, tag]);
-}
-
-export function plantText(
-  plant: Plant | (NewPlant & { id: number }),
-  fields: readonly Field[] = ['name', 'tag'],
-): string {
-  return `{${fields.map((field) => `"${field}":${JSON.stringify(plant[field])}`).join()}}`;
 }
