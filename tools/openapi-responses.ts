@@ -207,7 +207,7 @@ function requestHeader(name: string, description: string) {
 export const requestHeaders = {
   'If-Match': requestHeader(
     'If-Match',
-    'Entity tags, separated by commas, or `*` for any. Unless the plant has one of them, the response is 412 and nothing changes. A weak tag (`W/"..."`) never matches.',
+    'Entity tags, separated by commas, or `*` for any. Unless the plant has one of them, the response is 412. A weak tag (`W/"..."`) never matches.',
   ),
   'Idempotency-Key': requestHeader(
     'Idempotency-Key',
@@ -215,7 +215,7 @@ export const requestHeaders = {
   ),
   'If-None-Match': requestHeader(
     'If-None-Match',
-    'Entity tags of states that you have, separated by commas, or `*` for any. If the plant has one of them, the response to `GET` is 304, without the plant. Other methods get 412, and nothing changes.',
+    'Entity tags, separated by commas, or `*` for any. If the plant has one of them, `GET` gets 304 without the plant, and a change gets 412.',
   ),
 };
 

@@ -79,7 +79,7 @@ export const updatePlant = {
   operationId: 'updatePlant',
   summary: 'Update a plant',
   description:
-    'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay the same. The response is sent after the change is on disk. With `If-Match`, changes the plant only if it has not changed since you read it. Requires the scope `plants:write`.',
+    'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay. The response is sent after the change is on disk. With `If-Match`, changes it only if it is as you have read it. Requires the scope `plants:write`.',
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
