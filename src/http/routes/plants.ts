@@ -65,6 +65,7 @@ export function plantRoutes(
     const options = { request: id, key: idempotencyKey(request) };
     const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
+    if (plant.isReplay) reply.header('idempotent-replayed', 'true');
     return send(request, reply, plant);
   });
 

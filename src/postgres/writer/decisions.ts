@@ -101,11 +101,11 @@ export class Decisions {
     };
   }
 
-  #create(change: ChangeOf<'create'>): number {
+  #create(change: ChangeOf<'create'>): ChangeResults['create'] {
     const { lastId, randomIds, plants } = this.state;
     const [, , owner, requestedId, , , name, tag, key] = change;
     const earlier = key && this.state.keys.get(keyOf(owner, key[0]));
-    if (key && earlier) return plantOfKey(earlier, key);
+    if (key && earlier) return { id: plantOfKey(earlier, key) };
     const id = requestedId ?? (lastId < maxId ? lastId + 1 : randomIds.pop());
     if (id === undefined) throw defect(new Error('too few random ids'));
     if (plants.has(id)) throw idTaken(id);

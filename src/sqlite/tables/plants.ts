@@ -2,7 +2,7 @@
  * Single plants in SQLite.
  */
 import { reaches, type ReadAccess } from '../../access/access.ts';
-import { updatedPlant, type ChangeOf } from '../../plants/changes.ts';
+import { updatedPlant, type ChangeOf, type ChangeResults } from '../../plants/changes.ts';
 import { assertCondition } from '../../plants/condition.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
@@ -55,11 +55,11 @@ export function openPlants(
       return findOwnerName.get(store, id)?.[0];
     },
 
-    /** Returns the id of the new plant. */
-    create([, store, owner, requestedId, by, request, name, tag, key]: ChangeOf<'create'>): number {
+    create(change: ChangeOf<'create'>): ChangeResults['create'] {
+      const [, store, owner, requestedId, by, request, name, tag, key] = change;
       grants.callerSince(by);
       const earlier = key && keys.findPlant(store, owner, key);
-      if (earlier !== undefined) return earlier;
+      if (earlier !== undefined) return { id: earlier };
       const row = stores.of(store);
       const nextId = row.lastId < maxId ? row.lastId + 1 : undefined;
       const problem = counts.problemOf(store, owner);
