@@ -71,13 +71,14 @@ export class PlantStore {
       try {
         const address = this.#address(['plants'], { fields });
         const reply = await call.send<PlantWith<F>>('POST', address, plant, headers);
-        return { id: plant.id ?? idOf(call, reply), plant: reply.json };
+        const isReplay = reply.headers.has('idempotent-replayed');
+        return { id: plant.id ?? idOf(call, reply), plant: reply.json, isReplay };
       } catch (error) {
         // An earlier attempt may have created the plant, if its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
         const found = await findCreated(plant, (id) => this.#getAll(call, id));
         if (found === undefined) throw error;
-        return { id: found.id, plant: select(found, fields) };
+        return { id: found.id, plant: select(found, fields), isReplay: true };
       }
     });
   }
@@ -331,6 +332,8 @@ export type PlantWith<F extends Fields> = number extends F['length']
 export interface Created<F extends Fields> {
   id: number;
   plant: PlantWith<F>;
+  /** Whether an earlier request has created the plant. It can be one of this call, if its response was lost. */
+  isReplay: boolean;
 }
 
 export interface FieldsOptions<F extends Fields> extends CallOptions {

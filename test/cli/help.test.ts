@@ -136,7 +136,7 @@ const commands: Record<string, Record<string, string>> = {
   'plants import': {
     ...shared,
     '--concurrency <number>': 'env: none; default: 32',
-    '--journal <file>': 'env: none; default: none',
+    '--key <text>': 'env: none; default: none',
   },
   completion: {},
 };

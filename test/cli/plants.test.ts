@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -156,16 +156,6 @@ describe('plants', { concurrency: 2 }, () => {
     const again = { env: { ...env, ...variables } };
     await runOk(['plants', 'add', 'Monstera'], again);
     assert.equal(await runOk(['plants', 'list', '--csv'], again), 'id,name,tag\n1,Monstera,');
-  });
-
-  it('import records its progress in the journal that --journal names', async (t) => {
-    const { ok } = await setUp(t);
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, 'name\nAloe\n');
-    const journal = `${file}.other`;
-    const flags = ['--concurrency', '1', '--journal', journal];
-    assert.equal(await ok('import', file, ...flags), 'Added 1 plant.');
-    assert.ok(existsSync(journal));
   });
 
   it(

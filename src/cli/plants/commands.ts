@@ -78,7 +78,7 @@ export function addPlantsCommands(plantStore: Command): void {
   plantsCommand(plants, 'import', [
     'plant-store plants import plants.csv',
     'plant-store plants import plants.json --concurrency 8',
-    'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
+    'curl -s https://plants.example/list.csv | plant-store plants import - --key list',
   ])
     .description(
       'add the plants of a CSV or JSON file; to continue after an interruption, run it again',
@@ -86,8 +86,8 @@ export function addPlantsCommands(plantStore: Command): void {
     .argument('<file>', 'path of the file; - reads standard input')
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
     .option(
-      '--journal <file>',
-      'file that records what was imported; by default FILE.import-journal, and none for standard input',
+      '--key <text>',
+      'identifies this import: a row is added once under a key in 24 hours; by default the path of the file, and a random text for standard input',
     )
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }
