@@ -83,7 +83,7 @@ export interface PlantQuery {
   q?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
-  /** Called before each step of a scan. What it throws ends the scan, for example once the client has disconnected. */
+  /** As in `ScanQuery`. */
   assertWanted?: (() => void) | undefined;
 }
 

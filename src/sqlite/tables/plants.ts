@@ -112,17 +112,16 @@ export function openPlants(
     restore([, store, reachBefore, id, by, request]: ChangeOf<'restore'>): OwnedPlant | undefined {
       const reach = grants.callerSince(by)?.write ?? reachBefore;
       const existingOwner = find.get(store, id)?.[2];
-      const deleted = log.findDeleted(store, id);
-      const isInReach = (owner: number | undefined) => owner !== undefined && reaches(reach, owner);
-      if (!isInReach(existingOwner) && !isInReach(deleted?.owner)) return undefined;
-      if (existingOwner !== undefined || deleted === undefined) throw idTaken(id);
+      if (existingOwner !== undefined && reaches(reach, existingOwner)) throw idTaken(id);
+      const deleted = existingOwner === undefined ? log.findDeleted(store, id) : undefined;
+      if (deleted === undefined || !reaches(reach, deleted.owner)) return undefined;
       const { owner, name, tag } = deleted;
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) throw problem;
       insert.run(store, id, owner, tag, name);
       counts.add(store, owner, 1);
-      log.add(store, 'restored', [by, request], { plant: id });
-      return deleted;
+      log.add(store, 'restored', [by, request], { plant: id }, true);
+      return { id, name, tag, owner };
     },
   };
 }
