@@ -9,6 +9,7 @@ import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
 import {
+  DeletedPlant,
   Health,
   OwnToken,
   Plant,
@@ -82,6 +83,16 @@ const operations: Record<string, Responses> = {
   restorePlant: {
     successes: { 200: { description: 'The plant is back.', schema: Plant, named: ['ETag'] } },
     problems: ['insufficient-scope', 'quota-exceeded', 'plant-not-found', 'id-taken'],
+  },
+  listDeletedPlants: {
+    successes: {
+      200: {
+        description: 'The deleted plants.',
+        schema: Type.Array(DeletedPlant),
+        named: ['Link'],
+      },
+    },
+    problems: ['insufficient-scope'],
   },
   getHistory: {
     successes: { 200: { description: 'The changes.', schema: Type.Array(PlantChange) } },

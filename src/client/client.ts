@@ -22,6 +22,7 @@ import { isProblem } from './problem.ts';
 import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry-rules.ts';
 import type {
+  DeletedPlant,
   NewPlant,
   NewToken,
   OwnToken,
@@ -184,6 +185,17 @@ export class PlantStore {
       options,
       plantsOf<PlantWith<F>>,
     );
+  }
+
+  /** Lists the deleted plants that the user can restore, the newest deletion first. */
+  async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
+    const first = this.#address(['bin'], { limit: options.pageSize ?? maxPage });
+    for await (const page of this.#pages<DeletedPlant[]>(first, options, plantsOf)) {
+      for (const plant of page) {
+        options.signal?.throwIfAborted();
+        yield plant;
+      }
+    }
   }
 
   /** Gets what the token grants, to whom, and until when. */
@@ -350,6 +362,11 @@ export type DeleteOptions = CallOptions & ConditionOptions;
 export interface HistoryOptions extends CallOptions {
   /** Maximum number of changes, at most 100, which is the default. */
   limit?: number | undefined;
+}
+
+export interface DeletedOptions extends CallOptions {
+  /** Maximum number of plants in a page, at most 1,000. */
+  pageSize?: number | undefined;
 }
 
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {

@@ -19,6 +19,7 @@ export function addPlantsCommands(plantStore: Command): void {
     'plant-store plants list --search lodz',
     'plant-store plants list --fields id,name --json | jq ".[].name"',
     'plant-store plants list --csv > plants.csv',
+    'plant-store plants list --deleted',
   ])
     .description('list plants: a table on a terminal, otherwise JSON')
     .addOption(
@@ -28,6 +29,12 @@ export function addPlantsCommands(plantStore: Command): void {
     )
     .option('--tag <text>', 'only plants with exactly this tag')
     .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
+    .addOption(
+      new Option(
+        '--deleted',
+        'only deleted plants that you can restore, the newest first',
+      ).conflicts(['fields', 'tag', 'search']),
+    )
     .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));
