@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import {
   PlantStore,
+  type DeletedPlant,
   type Plant,
   type PlantField,
   type Share,
@@ -93,6 +94,25 @@ describe('PlantStore', () => {
     const { at, ...others } = latest ?? {};
     assert.deepEqual(others, { event: 'restored', user: 'alice' });
     assert.ok(Date.now() - Date.parse(at ?? '') < 60_000);
+  });
+
+  it('lists deleted plants page by page', async (t) => {
+    const app = await startApp(t);
+    const store = await storeOf(app);
+    for (const name of ['a', 'b', 'c']) await store.delete((await store.create({ name })).id);
+    await store.restore(2);
+    for (const pageSize of [1, 2, undefined]) {
+      const deleted: DeletedPlant[] = await Array.fromAsync(store.listDeleted({ pageSize }));
+      const both = { tag: '', owner: 'alice', deletedBy: 'alice' };
+      assert.partialDeepStrictEqual(deleted, [
+        { id: 3, name: 'c', ...both },
+        { id: 1, name: 'a', ...both },
+      ]);
+      assert.equal(deleted.length, 2);
+    }
+    await assert.rejects(store.listDeleted({ pageSize: 0 }).next(), { kind: 'invalid-request' });
+    const signal = AbortSignal.abort(new Error('stopped'));
+    await assert.rejects(store.listDeleted({ signal }).next(), /stopped/);
   });
 
   it('creates one plant for each idempotency key', async (t) => {
