@@ -3,16 +3,24 @@
  * the log, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { scopes, type Caller, type Grant, type Role } from '../src/access/access.ts';
 import { tokenHashBytes, tokenId } from '../src/access/token.ts';
-import type { LoggedChange, LogPosition, LogQuery, PlantChange } from '../src/log/change-log.ts';
+import {
+  binStart,
+  type BinPage,
+  type LoggedChange,
+  type LogPosition,
+  type LogQuery,
+  type PlantChange,
+} from '../src/log/change-log.ts';
 import { entityTag } from '../src/plants/condition.ts';
 import type { OwnedPlant } from '../src/plants/plant-storage.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import type { StorageUnderTest } from './storage.contract.ts';
+import { seededRandom } from './support/random.ts';
 import { identify } from './support/tokens.ts';
 import { until } from './support/until.ts';
 
@@ -21,7 +29,7 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
     it('change the members of the patch, and nothing else', async (t) => {
       const storage = await open(t);
       const alice = await caller(storage, 'alice');
-      const plant = await storage.plants.create(alice, { name: 'a', tag: 't' });
+      const { isReplay: _, ...plant } = await storage.plants.create(alice, { name: 'a', tag: 't' });
       const other = await storage.plants.create(alice, { name: 'a', tag: 't' });
       for (const [patch, expected] of [
         [{ name: 'b' }, { name: 'b', tag: 't' }],
@@ -37,7 +45,6 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
         assert.deepEqual(updated, { ...plant, ...expected });
         assert.deepEqual(await storage.plants.find(alice, plant.id), updated);
       }
-      assert.deepEqual(await storage.plants.find(alice, other.id), other);
       assert.deepEqual(await list(storage, alice), [
         { id: plant.id, name: 'c', tag: 'é𝒳' },
         { id: other.id, name: 'a', tag: 't' },
@@ -167,8 +174,8 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       for (const who of [bob, stranger])
         assert.equal(await storage.plants.restore(who, 1), undefined);
       await storage.plants.create(bob, { name: 'his', id: 1 });
-      for (const who of [alice, bob, maria])
-        await rejectsWith('id-taken', storage.plants.restore(who, 1));
+      for (const who of [bob, maria]) await rejectsWith('id-taken', storage.plants.restore(who, 1));
+      assert.equal(await storage.plants.restore(alice, 1), undefined);
       await storage.plants.delete(bob, 1);
       assert.equal(await storage.plants.restore(alice, 1), undefined);
       assert.equal((await storage.plants.restore(maria, 1))?.name, 'his');
@@ -205,6 +212,151 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const reasons = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
       assert.ok(reasons.every((reason) => isProblem(reason, 'id-taken')));
       assert.equal((await list(storage, alice)).length, 1);
+    });
+  });
+
+  describe(`${name}: the bin`, () => {
+    it('has the deleted plants that the caller can restore, the newest deletion first', async (t) => {
+      const storage = await open(t);
+      const other = await openAgain(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      const stranger = await caller(storage, 'alice', 'manager', 'elsewhere');
+      const sharer = { ...bob, read: [alice.user, bob.user], write: [alice.user, bob.user] };
+      const reader = { ...bob, read: [alice.user, bob.user] };
+      for (const id of [1, 2, 3, 4, 5]) {
+        await storage.plants.create(alice, { name: `n${id}`, tag: 't', id });
+      }
+      await storage.plants.create(bob, { name: '𝒳', id: 6 });
+      const beforeMs = Date.now();
+      for (const id of [4, 1, 3]) await storage.plants.delete(alice, id);
+      await other.plants.delete(maria, 5);
+      await storage.plants.delete(bob, 6);
+      for (const [who, ids] of [
+        [alice, [5, 3, 1, 4]],
+        [bob, [6]],
+        [reader, [6]],
+        [sharer, [6, 5, 3, 1, 4]],
+        [maria, [6, 5, 3, 1, 4]],
+        [stranger, []],
+      ] as const) {
+        for (const reading of [storage, other]) {
+          for (const limit of [1, 2, 3, 1_000]) {
+            assert.deepEqual(await idsInBin(reading, who, limit), ids, `${who.user} ${limit}`);
+          }
+        }
+      }
+      const [latest] = (await storage.log.deleted(alice, { after: binStart, limit: 1 })).plants;
+      const { deletedAtMs = 0, position: _, ...plant } = latest ?? {};
+      const expected = { id: 5, name: 'n5', tag: 't', owner: alice.user, deletedBy: maria.user };
+      assert.deepEqual(plant, expected);
+      assert.ok(deletedAtMs >= beforeMs && deletedAtMs <= Date.now());
+    });
+
+    it('has a plant as long as nothing has happened to it since, and its owner is there', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      for (const id of [1, 2, 3]) {
+        await storage.plants.create(alice, { name: `n${id}`, id });
+        await storage.plants.delete(alice, id);
+      }
+      await storage.plants.restore(alice, 1);
+      await storage.plants.create(bob, { name: 'his', id: 2 });
+      assert.deepEqual(await idsInBin(storage, alice), [3]);
+      await storage.plants.delete(alice, 1);
+      await storage.plants.delete(bob, 2);
+      assert.deepEqual(await idsInBin(storage, alice), [1, 3]);
+      assert.deepEqual(await idsInBin(storage, maria), [2, 1, 3]);
+      await remove(storage, alice);
+      const again = await caller(storage, 'alice');
+      assert.deepEqual(await idsInBin(storage, again), []);
+      assert.deepEqual(await idsInBin(storage, maria), [2]);
+    });
+
+    it('has nothing that was lost while there was no log', async (t) => {
+      const storage = await open(t);
+      const unlogged = await openAgain(t, { keepChangesMs: 0 });
+      const alice = await caller(storage, 'alice');
+      const { id } = await storage.plants.create(alice, { name: 'first' });
+      const again = async (renew: (plants: Storage['plants']) => Promise<unknown>) => {
+        await storage.plants.delete(alice, id);
+        await renew(unlogged.plants);
+        assert.deepEqual(await idsInBin(storage, alice), []);
+        await unlogged.plants.update(alice, id, { name: 'later' });
+        await unlogged.plants.delete(alice, id);
+        assert.deepEqual(await idsInBin(storage, alice), []);
+        assert.equal(await storage.plants.restore(alice, id), undefined);
+        assert.equal(await storage.log.history(alice, id, 10), undefined);
+        await storage.plants.create(alice, { name: 'next', id });
+      };
+      await again((plants) => plants.restore(alice, id));
+      await again((plants) => plants.create(alice, { name: 'second', id }));
+    });
+
+    it('agrees with restores, after random changes of several users', async (t) => {
+      const storage = await open(t);
+      const processes = [storage, await openAgain(t)];
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const maria = await caller(storage, 'maria', 'manager');
+      const share = { owner: 'alice', user: 'carol', access: 'write' } as const;
+      await storage.shares.set(alice.store, share, 0);
+      const callers = [alice, bob, maria, await caller(storage, 'carol')];
+      const ids = Array.from({ length: 8 }, (_, at) => at + 1);
+      const seed = randomInt(2 ** 31);
+      const random = seededRandom(seed);
+      const pick = <T>(all: readonly T[]): T =>
+        all[Math.floor(random() * all.length)] ?? assert.fail();
+      const changeOnce = async () => {
+        const [{ plants }, who, id] = [pick(processes), pick(callers), pick(ids)];
+        const change = pick(['create', 'delete', 'delete', 'restore', 'update']);
+        if (change === 'create') await plants.create(who, { name: `n${random()}`, id });
+        if (change === 'delete') await plants.delete(who, id);
+        if (change === 'restore') await plants.restore(who, id);
+        if (change === 'update') await plants.update(who, id, { name: `m${random()}` });
+      };
+      for (let round = 0; round < 10; round++) {
+        for (let step = 0; step < 4; step++) {
+          await Promise.allSettled(Array.from({ length: 5 }, changeOnce));
+        }
+        for (const who of callers) {
+          const inBin = (await idsInBin(storage, who, 2)).toSorted((a, b) => a - b);
+          const restored: number[] = [];
+          for (const id of ids) {
+            const plant = await storage.plants.restore(who, id).catch((error: unknown) => {
+              if (!isProblem(error, 'id-taken')) throw error;
+            });
+            if (plant !== undefined) restored.push(plant.id);
+          }
+          assert.deepEqual(inBin, restored, `seed ${seed}, round ${round}, user ${who.user}`);
+          for (const id of restored) await storage.plants.delete(who, id);
+        }
+      }
+    });
+
+    it('is found behind any number of deletions that are not in it', async (t) => {
+      const storage = await open(t);
+      const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      const ids = Array.from({ length: 2_100 }, (_, at) => at + 1);
+      const isOfAlice = (id: number) => id % 30 === 1;
+      const ofAlice = ids.filter(isOfAlice);
+      await Promise.all(
+        ids.map((id) => storage.plants.create(isOfAlice(id) ? alice : bob, { name: 'n', id })),
+      );
+      for (const who of [alice, bob]) {
+        const all = ids.map((id) => storage.plants.delete(who, id));
+        await Promise.all(all);
+      }
+      for (const id of ofAlice.slice(0, 60)) await storage.plants.restore(alice, id);
+      const expected = ofAlice.slice(60).toReversed();
+      for (const limit of [3, expected.length, 1_000]) {
+        const found = await idsInBin(storage, alice, limit);
+        assert.deepEqual(
+          found.toSorted((a, b) => b - a),
+          expected,
+        );
+      }
+      assert.equal((await idsInBin(storage, bob)).length, ids.length - ofAlice.length);
     });
   });
 
@@ -427,6 +579,20 @@ async function listAll(
     after = page.next;
   } while (after !== undefined);
   return changes;
+}
+
+/** The ids of all pages. A page that is not the last one is full. */
+async function idsInBin(storage: Storage, who: Caller, limit = 1_000): Promise<number[]> {
+  const ids: number[] = [];
+  let after: LogPosition | undefined = binStart;
+  while (after !== undefined) {
+    const page: BinPage = await storage.log.deleted(who, { after, limit });
+    const isFull = page.plants.length === limit;
+    assert.ok(page.next === undefined ? page.plants.length <= limit : isFull);
+    ids.push(...page.plants.map(({ id }) => id));
+    after = page.next;
+  }
+  return ids;
 }
 
 async function list(storage: Storage, who: Caller): Promise<Omit<OwnedPlant, 'owner'>[]> {

@@ -168,7 +168,7 @@ const right: Record<string, Step[]> = {
     deletes([2, 3]),
     nothing([4, 5], bob),
     creates([6, 7], 'b', bob),
-    held([8, 9]),
+    nothing([8, 9]),
     held([8, 9], bob),
   ],
   'an unknown restore happens late': [
@@ -291,6 +291,12 @@ const wrong: Record<string, Step[]> = {
     restores([8, 9], 'a'),
   ],
   'nothing to restore after a delete': [creates([0, 1], 'a'), deletes([2, 3]), nothing([4, 5])],
+  'a conflict with the plant of another member': [
+    creates([0, 1], 'a'),
+    deletes([2, 3]),
+    creates([4, 5], 'b', bob),
+    held([6, 7]),
+  ],
   'a conflict shown to another member': [creates([0, 1], 'a'), held([2, 3], bob)],
   'a list by tag that leaves out a plant': [
     creates([0, 1], 'a'),

@@ -56,6 +56,7 @@ type Request =
   | ({ kind: 'delete'; id: number } & Conditions)
   | { kind: 'restore'; id: number; fields: Fields }
   | { kind: 'history'; id: number; limit: number | undefined }
+  | { kind: 'bin'; limit: number | undefined }
   | {
       kind: 'list';
       limit: number | undefined;
@@ -141,6 +142,13 @@ const anyRequest: fc.Arbitrary<Request> = fc.oneof(
     }),
   },
   {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('bin' as const),
+      limit: maybe(fc.integer({ min: 1, max: 4 })),
+    }),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({
       kind: fc.constant('list' as const),
@@ -187,7 +195,11 @@ interface Expected {
   state?: string;
   /** Without times. */
   history?: readonly Entry[];
+  /** All pages, without times. */
+  bin?: readonly BinEntry[];
 }
+
+type BinEntry = OwnedPlant & { deletedBy: string };
 
 interface Entry {
   event: string;
@@ -233,6 +245,7 @@ class Model {
         if (plant === undefined) return notFound;
         if (isMissed(request) || isKnown(request)) return changed;
         this.#store(person).delete(plant.id);
+        this.#deleted.delete(keyOf(person, plant)); // so that they are in the order of the deletions
         this.#deleted.set(keyOf(person, plant), plant);
         this.#log(person, plant, 'deleted', plant);
         return { status: 204, text: '' };
@@ -246,6 +259,8 @@ class Model {
         const all = this.#histories.get(keyOf(person, request)) ?? [];
         return { status: 200, history: all.toReversed().slice(0, request.limit) };
       }
+      case 'bin':
+        return { status: 200, bin: this.#bin(person) };
       case 'list':
         return this.#list(person, request);
       case 'share':
@@ -298,14 +313,26 @@ class Model {
   #restore(person: Person, request: Request & { kind: 'restore' }): Expected {
     const existing = this.#store(person).get(request.id);
     const deleted = this.#deleted.get(keyOf(person, request));
-    const isInReach = this.#owners(person, 'write');
-    const isAnyInReach = [existing, deleted].some((plant) => plant && isInReach(plant));
-    if (!isAnyInReach) return notFound;
+    const last = existing ?? deleted;
+    if (last === undefined || !this.#owners(person, 'write')(last)) return notFound;
     if (existing !== undefined || deleted === undefined)
       return { status: 409, problem: 'id-taken' };
     this.#store(person).set(deleted.id, deleted);
     this.#log(person, deleted, 'restored');
     return { status: 200, text: json(deleted, request.fields), state: stateOf(deleted) };
+  }
+
+  /** The newest deletion first. */
+  #bin(person: Person): BinEntry[] {
+    return [...this.#deleted]
+      .filter(
+        ([key, plant]) => key === keyOf(person, plant) && this.#owners(person, 'write')(plant),
+      )
+      .filter(([, plant]) => !this.#store(person).has(plant.id))
+      .map(([key, plant]) => {
+        return { ...plant, deletedBy: this.#histories.get(key)?.at(-1)?.user ?? '' };
+      })
+      .toReversed();
   }
 
   #log(person: Person, plant: Plant, event: string, before?: OwnedPlant): void {
@@ -429,6 +456,7 @@ const scopesOf: Record<Request['kind'], readonly Scope[]> = {
   delete: ['plants:write'],
   restore: ['plants:write'],
   history: ['plants:read'],
+  bin: ['plants:read'],
   list: ['plants:read'],
   share: ['shares:write'],
   unshare: ['shares:write'],
@@ -552,6 +580,8 @@ function send({ call }: TestApp, token: string, request: Request, etag: string):
       return call('POST', `/plants/${request.id}/restore${search}`, { token });
     case 'history':
       return call('GET', `/plants/${request.id}/history${search}`, { token });
+    case 'bin':
+      return wholeBin(call, token, request.limit);
     case 'list':
       return call('GET', `/plants${search}`, { token });
     case 'share': {
@@ -565,6 +595,28 @@ function send({ call }: TestApp, token: string, request: Request, etag: string):
   }
 }
 
+/** The answer to the last page, with the plants of all of them. Each page but the last one is full. */
+async function wholeBin(
+  call: TestApp['call'],
+  token: string,
+  limit: number | undefined,
+): Promise<Answer> {
+  const plants: unknown[] = [];
+  for (let target = limit === undefined ? '/bin' : `/bin?limit=${limit}`; ;) {
+    const answer = await call('GET', target, { token });
+    if (answer.status !== 200) return answer;
+    const page = answer.json as unknown[];
+    plants.push(...page);
+    const [, next] = /^<(.*)>; rel="next"$/.exec(answer.headers.get('link') ?? '') ?? [];
+    if (next === undefined) {
+      assert.ok(page.length <= (limit ?? Infinity));
+      return { ...answer, json: plants };
+    }
+    assert.equal(page.length, limit);
+    target = next;
+  }
+}
+
 /** Of an answer, what the model has an opinion on. */
 function seen({ status, text: body, json: parsed, headers }: Answer, expected: Expected): Expected {
   const type = status < 400 ? undefined : (parsed as { type: string }).type;
@@ -575,6 +627,7 @@ function seen({ status, text: body, json: parsed, headers }: Answer, expected: E
     ...('location' in expected && { location: headers.get('location') ?? '' }),
     ...('state' in expected && { state: expected.state }), // EntityTags compares it
     ...('history' in expected && { history: withoutTimes(parsed) }),
+    ...('bin' in expected && { bin: binOf(parsed) }),
     ...('link' in expected && { link: headers.get('link') }),
   };
 }
@@ -582,6 +635,13 @@ function seen({ status, text: body, json: parsed, headers }: Answer, expected: E
 function withoutTimes(entries: unknown): Entry[] {
   return (entries as (Entry & { at: string })[]).map(({ at, ...entry }) => {
     assert.ok(Math.abs(Date.parse(at) - Date.now()) < 600_000, at);
+    return entry;
+  });
+}
+
+function binOf(entries: unknown): BinEntry[] {
+  return (entries as (BinEntry & { deletedAt: string })[]).map(({ deletedAt, ...entry }) => {
+    assert.ok(Math.abs(Date.parse(deletedAt) - Date.now()) < 600_000, deletedAt);
     return entry;
   });
 }

@@ -9,6 +9,7 @@ import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
 import {
+  DeletedPlant,
   Health,
   OwnToken,
   Plant,
@@ -34,10 +35,8 @@ interface Success {
   schema?: TSchema;
   /** What was created, and an example of its address. */
   created?: readonly [what: string, location: string];
-  /** Whether a response can have the address of the next page. */
-  isPage?: boolean;
-  /** Whether it is about the present state of one plant. */
-  hasEntityTag?: boolean;
+  /** Its own headers. */
+  named?: readonly (keyof typeof headers)[];
 }
 
 /** By `operationId`. */
@@ -48,22 +47,22 @@ const operations: Record<string, Responses> = {
         description: 'The plant is created.',
         schema: Plant,
         created: ['plant', '/plants/42'],
-        hasEntityTag: true,
+        named: ['ETag', 'Idempotent-Replayed'],
       },
     },
     problems: ['insufficient-scope', 'quota-exceeded', 'id-taken', 'idempotency-key-reused'],
     requestHeaders: ['Idempotency-Key'],
   },
   listPlants: {
-    successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), isPage: true } },
+    successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), named: ['Link'] } },
     problems: ['insufficient-scope'],
   },
   getPlant: {
     successes: {
-      200: { description: 'The plant.', schema: Plant, hasEntityTag: true },
+      200: { description: 'The plant.', schema: Plant, named: ['ETag'] },
       304: {
         description: 'The plant has an entity tag of `If-None-Match`.',
-        hasEntityTag: true,
+        named: ['ETag'],
       },
     },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
@@ -71,7 +70,7 @@ const operations: Record<string, Responses> = {
   },
   updatePlant: {
     successes: {
-      200: { description: 'The plant after the change.', schema: Plant, hasEntityTag: true },
+      200: { description: 'The plant after the change.', schema: Plant, named: ['ETag'] },
     },
     problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
     requestHeaders: ['If-Match', 'If-None-Match'],
@@ -82,15 +81,25 @@ const operations: Record<string, Responses> = {
     requestHeaders: ['If-Match', 'If-None-Match'],
   },
   restorePlant: {
-    successes: { 200: { description: 'The plant is back.', schema: Plant, hasEntityTag: true } },
+    successes: { 200: { description: 'The plant is back.', schema: Plant, named: ['ETag'] } },
     problems: ['insufficient-scope', 'quota-exceeded', 'plant-not-found', 'id-taken'],
+  },
+  listDeletedPlants: {
+    successes: {
+      200: {
+        description: 'The deleted plants.',
+        schema: Type.Array(DeletedPlant),
+        named: ['Link'],
+      },
+    },
+    problems: ['insufficient-scope'],
   },
   getHistory: {
     successes: { 200: { description: 'The changes.', schema: Type.Array(PlantChange) } },
     problems: ['insufficient-scope', 'plant-not-found'],
   },
   listShares: {
-    successes: { 200: { description: 'The shares.', schema: Shares, isPage: true } },
+    successes: { 200: { description: 'The shares.', schema: Shares, named: ['Link'] } },
     problems: ['insufficient-scope'],
   },
   sharePlants: {
@@ -123,7 +132,9 @@ const operations: Record<string, Responses> = {
     problems: ['insufficient-scope', 'too-many-tokens'],
   },
   listTokens: {
-    successes: { 200: { description: 'The tokens.', schema: Type.Array(OwnToken), isPage: true } },
+    successes: {
+      200: { description: 'The tokens.', schema: Type.Array(OwnToken), named: ['Link'] },
+    },
     problems: [],
   },
   revokeToken: {
@@ -167,6 +178,12 @@ export const headers = {
   ETag: header(
     'The entity tag of the plant, which changes with its name, its tag or its owner. Send it in `If-Match` or `If-None-Match`.',
     '"nv6mXYvkkymPjn9S1aUzZO"',
+  ),
+  'Idempotent-Replayed': optional(
+    header(
+      '`true` if this is the response of an earlier request with the same `Idempotency-Key`, which created the plant. Absent otherwise.',
+      'true',
+    ),
   ),
   Accept: header('The media type that a body must have.', 'application/json'),
   'Accept-Patch': optional(
@@ -261,19 +278,13 @@ const problemsWithToken: readonly ProblemKind[] = [
 ];
 
 function successResponse(
-  { description, schema, created, isPage = false, hasEntityTag = false }: Success,
+  { description, schema, created, named = [] }: Success,
   hasToken: boolean,
 ): object {
-  const { RateLimit, 'RateLimit-Policy': policy, Link, ETag } = headers;
-  const ofToken = hasToken && { RateLimit, 'RateLimit-Policy': policy };
-  const named = {
-    ...(created && location(...created)),
-    ...(isPage && { Link }),
-    ...(hasEntityTag && { ETag }),
-    ...ofToken,
-  };
+  const ofToken = hasToken ? (['RateLimit', 'RateLimit-Policy'] as const) : [];
+  const own = [...named, ...ofToken].map((name) => [name, headers[name]]);
   return {
-    ...response(description, named),
+    ...response(description, { ...(created && location(...created)), ...Object.fromEntries(own) }),
     ...(schema && { content: { 'application/json': { schema } } }),
   };
 }

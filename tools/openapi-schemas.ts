@@ -89,6 +89,32 @@ export const PlantChange = Type.Object(
   },
 );
 
+export const DeletedPlant = Type.Object(
+  {
+    id: Type.Integer({ minimum: 1, maximum: maxId, description: 'The id that the plant had.' }),
+    name: Type.String({ description: 'Its name when it was deleted.' }),
+    tag: Type.String({ description: 'Its tag; empty if it had none.' }),
+    owner: Type.String({ description: 'The name of the user whose plant it was.' }),
+    deletedAt: Time('When it was deleted (RFC 3339).'),
+    deletedBy: Type.Optional(
+      Type.String({ description: 'The name of the user who deleted it. Absent for an operator.' }),
+    ),
+  },
+  {
+    description: 'A deleted plant that can be restored. Ignore members that you do not know.',
+    examples: [
+      {
+        id: 42,
+        name: 'Monstera deliciosa',
+        tag: 'indoor',
+        owner: 'alice',
+        deletedAt: '2026-02-01T09:30:00.000Z',
+        deletedBy: 'bob',
+      },
+    ],
+  },
+);
+
 export const Share = Type.Object(
   {
     user: Type.String({ description: 'The name of the other user.' }),

@@ -25,6 +25,7 @@ import {
   responsesOf,
 } from './openapi-responses.ts';
 import {
+  DeletedPlant,
   Fault,
   Health,
   OwnToken,
@@ -43,6 +44,7 @@ const schemas = {
   PlantField,
   PlantPatch,
   PlantChange,
+  DeletedPlant,
   Share,
   Shares,
   ShareAccess,

@@ -22,6 +22,7 @@ import { isProblem } from './problem.ts';
 import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry-rules.ts';
 import type {
+  DeletedPlant,
   NewPlant,
   NewToken,
   OwnToken,
@@ -71,13 +72,14 @@ export class PlantStore {
       try {
         const address = this.#address(['plants'], { fields });
         const reply = await call.send<PlantWith<F>>('POST', address, plant, headers);
-        return { id: plant.id ?? idOf(call, reply), plant: reply.json };
+        const isReplay = reply.headers.has('idempotent-replayed');
+        return { id: plant.id ?? idOf(call, reply), plant: reply.json, isReplay };
       } catch (error) {
         // An earlier attempt may have created the plant, if its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
         const found = await findCreated(plant, (id) => this.#getAll(call, id));
         if (found === undefined) throw error;
-        return { id: found.id, plant: select(found, fields) };
+        return { id: found.id, plant: select(found, fields), isReplay: true };
       }
     });
   }
@@ -183,6 +185,17 @@ export class PlantStore {
       options,
       plantsOf<PlantWith<F>>,
     );
+  }
+
+  /** Lists the deleted plants that the user can restore, the newest deletion first. */
+  async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
+    const first = this.#address(['bin'], { limit: options.pageSize ?? maxPage });
+    for await (const page of this.#pages<DeletedPlant[]>(first, options, plantsOf)) {
+      for (const plant of page) {
+        options.signal?.throwIfAborted();
+        yield plant;
+      }
+    }
   }
 
   /** Gets what the token grants, to whom, and until when. */
@@ -331,6 +344,8 @@ export type PlantWith<F extends Fields> = number extends F['length']
 export interface Created<F extends Fields> {
   id: number;
   plant: PlantWith<F>;
+  /** Whether an earlier request has created the plant. It can be one of this call, if its response was lost. */
+  isReplay: boolean;
 }
 
 export interface FieldsOptions<F extends Fields> extends CallOptions {
@@ -347,6 +362,11 @@ export type DeleteOptions = CallOptions & ConditionOptions;
 export interface HistoryOptions extends CallOptions {
   /** Maximum number of changes, at most 100, which is the default. */
   limit?: number | undefined;
+}
+
+export interface DeletedOptions extends CallOptions {
+  /** Maximum number of plants in a page, at most 1,000. */
+  pageSize?: number | undefined;
 }
 
 export interface ListOptions<F extends Fields> extends FieldsOptions<F> {

@@ -53,6 +53,22 @@ export interface PlantChange {
   };
 }
 
+/** A deleted plant that can be restored. Ignore members that you do not know. */
+export interface DeletedPlant {
+  /** The id that the plant had. */
+  id: number;
+  /** Its name when it was deleted. */
+  name: string;
+  /** Its tag; empty if it had none. */
+  tag: string;
+  /** The name of the user whose plant it was. */
+  owner: string;
+  /** When it was deleted (RFC 3339). */
+  deletedAt: string;
+  /** The name of the user who deleted it. Absent for an operator. */
+  deletedBy?: string;
+}
+
 /** A share between the calling user and another one. */
 export interface Share {
   /** The name of the other user. */

@@ -6,6 +6,8 @@
  * the plant itself. So a create costs no second copy of its text.
  */
 import type { ReadAccess } from '../access/access.ts';
+import type { OwnedPlant } from '../plants/plant-storage.ts';
+import type { ScanQuery } from '../shared/scan.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
 export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'] as const;
@@ -33,6 +35,17 @@ export interface LogPosition {
   number: number;
 }
 
+/** The text of a position, such as `12-3`. Clients get it as a cursor. */
+export function formatPosition({ version, number }: LogPosition): string {
+  return `${version}-${number}`;
+}
+
+/** Undefined if the text is no position. Each part has fewer digits than the largest number that an engine takes. */
+export function parsePosition(text: string): LogPosition | undefined {
+  const [, version, number] = /^(0|[1-9]\d{0,14})-(0|[1-9]\d{0,8})$/.exec(text) ?? [];
+  return version === undefined ? undefined : { version: Number(version), number: Number(number) };
+}
+
 /** One change, as operators see it. */
 export interface LoggedChange {
   position: LogPosition;
@@ -54,6 +67,26 @@ export interface LoggedChange {
 
 /** A change to a plant, as its readers see it. */
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | 'name' | 'tag'>;
+
+/** A plant that can be restored, and its deletion. */
+export interface DeletedPlant extends OwnedPlant {
+  deletedAtMs: number;
+  /** The number of the user. Undefined for a command of the operator. */
+  deletedBy: number | undefined;
+  position: LogPosition;
+}
+
+/** `after` is the position of a deletion: the page has only earlier ones. */
+export type BinQuery = ScanQuery<LogPosition>;
+
+/** Every deletion is earlier. */
+export const binStart: LogPosition = { version: Number.MAX_SAFE_INTEGER, number: 0 };
+
+export interface BinPage {
+  plants: readonly DeletedPlant[];
+  /** If more plants follow, the position of the last deletion of this page. */
+  next: LogPosition | undefined;
+}
 
 export interface LogQuery {
   /** The name of the store. */
@@ -99,6 +132,12 @@ export function sinceCreation<Change extends { event: ChangeEvent }>(
   return created === -1 ? changes : changes.slice(0, created + 1);
 }
 
+/** `found` has more than `limit` plants if others follow. */
+export function binPageOf(found: readonly DeletedPlant[], { limit }: BinQuery): BinPage {
+  const plants = found.slice(0, limit);
+  return { plants, next: found.length > limit ? plants.at(-1)?.position : undefined };
+}
+
 /** The log of a storage (storage.ts). */
 export interface ChangeLog {
   /**
@@ -110,6 +149,14 @@ export interface ChangeLog {
     plant: number,
     limit: number,
   ): Promise<readonly PlantChange[] | undefined>;
+
+  /**
+   * The plants that the caller can restore (`PlantStorage.restore`): the last change of each is its deletion, and its owner
+   * was not removed since. They are in the order of their deletions, the newest first.
+   *
+   * It is a scan of all deletions of the store in the log, whoever owned the plants. Other requests run between its steps.
+   */
+  deleted(caller: ReadAccess, query: BinQuery): Promise<BinPage>;
 
   /** For operators: the changes of a store in ascending order of their positions. Empty if there is no such store. */
   list(query: LogQuery): Promise<LogPage>;

@@ -9,7 +9,7 @@ import type { Caller, Identified, Reach } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
-import type { ChangeOptions, OwnedPlant } from './plant-storage.ts';
+import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
 
 /** The first elements of each are its kind, the store, the owner or the reach, the id, and who makes it. */
 export type Change =
@@ -43,8 +43,8 @@ export type ChangeOf<Kind extends ChangeKind> = Extract<Change, readonly [Kind, 
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
-  /** The id of the plant. */
-  create: number;
+  /** The id of the plant; in an object if an earlier request with the key has created it. */
+  create: number | { id: number };
   /** The plant after the change; undefined if there was none within reach. */
   update: OwnedPlant | undefined;
   /** Whether the plant existed within reach. */
@@ -98,12 +98,13 @@ export function restorationOf(
   return ['restore', store, write, id, identified, request];
 }
 
-/** The plant that the change created, with the id that it got. */
+/** The plant that the change, or an earlier one with its key, created. */
 export function createdPlant(
   [, , owner, , , , name, tag]: ChangeOf<'create'>,
-  id: number,
-): OwnedPlant {
-  return { id, name, tag, owner };
+  result: ChangeResults['create'],
+): CreatedPlant {
+  const isReplay = typeof result === 'object';
+  return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
 }
 
 /** The plant after the change. */

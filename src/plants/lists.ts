@@ -3,6 +3,7 @@
  * loads this module, so it must not load the library of the schemas.
  */
 import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import { scan, type ScanStep } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { fold } from './folding.ts';
 import type { PlantField } from './plant.ts';
@@ -60,33 +61,21 @@ export async function pageOf(
   return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
 
-/** The plants of a list among those that a step of bounded cost has read. In a search, some may not contain the text. */
-export interface ScanStep {
-  rows: readonly LongerPlantRow[];
-  /** The next step begins after this id; undefined at the end. */
-  scannedTo: number | undefined;
-}
+/** The plants of a list among those that a step has read. In a search, some may not contain the text. */
+export type PlantScanStep = ScanStep<LongerPlantRow, number>;
 
-/**
- * Reads a list that no index covers, in steps of bounded cost. The event loop is free between two steps. Each step can
- * stop after `limit` + 1 plants: the last one shows that others follow. In a search, `q` of a step is folded.
- */
-export async function scan(
+/** Reads a list that no index covers. In a search, `q` of a step is folded. */
+export async function scanPlants(
   caller: ReadAccess,
   query: PlantQuery,
   namesOf: NamesOf,
-  readStep: (query: PlantQuery) => Promise<ScanStep>,
+  readStep: (query: PlantQuery) => Promise<PlantScanStep>,
 ): Promise<PlantPage> {
-  const found: LongerPlantRow[] = [];
   const q = query.q === undefined ? undefined : fold(query.q);
-  let after: number | undefined = query.after;
-  while (after !== undefined && found.length <= query.limit) {
-    query.assertWanted?.();
-    const limit = query.limit - found.length;
-    const { rows, scannedTo }: ScanStep = await readStep({ ...query, q, after, limit });
-    found.push(...(q === undefined ? rows : await rowsWith(q, rows, caller)));
-    after = scannedTo;
-  }
+  const found = await scan(query, async (after: number, limit) => {
+    const step = await readStep({ ...query, q, after, limit });
+    return q === undefined ? step : { ...step, rows: await rowsWith(q, step.rows, caller) };
+  });
   return pageOf(found, caller, query, namesOf);
 }
 

@@ -7,6 +7,11 @@ export interface OwnedPlant extends Plant {
   owner: number;
 }
 
+export interface CreatedPlant extends OwnedPlant {
+  /** Whether an earlier request with the same key has created it. */
+  isReplay: boolean;
+}
+
 /** What a change depends on besides its caller. */
 export interface ChangeOptions {
   /** Of the plant before the change. */
@@ -29,7 +34,7 @@ export interface PlantStorage {
    * With a key, a repetition within 24 hours resolves to the first result, and changes nothing. Rejects with
    * `idempotency-key-reused` if the caller has sent another plant with it.
    */
-  create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant>;
+  create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<CreatedPlant>;
 
   /** Resolves to undefined if there is no plant with this id within reach. */
   find(caller: ReadAccess, id: number): Promise<OwnedPlant | undefined>;
@@ -78,7 +83,7 @@ export interface PlantQuery {
   q?: string | undefined;
   /** The fields to return, in this order: at least one, without duplicates. */
   fields: readonly PlantField[];
-  /** Called before each step of a scan. What it throws ends the scan, for example once the client has disconnected. */
+  /** As in `ScanQuery`. */
   assertWanted?: (() => void) | undefined;
 }
 

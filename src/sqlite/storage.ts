@@ -11,13 +11,14 @@ import {
   updateOf,
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
-import type { ChangeLog } from '../log/change-log.ts';
-import { isShort, listKind, scan, type NamesOf } from '../plants/lists.ts';
+import { binPageOf, type ChangeLog } from '../log/change-log.ts';
+import { isShort, listKind, scanPlants, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy } from '../refusal.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
+import { scan } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
@@ -122,6 +123,14 @@ export class SqliteStorage implements Storage {
     ...this.#part('log', { list: 'read' }),
     /** In one transaction: the plant and its history belong together. */
     history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),
+    deleted: async (caller, query) => {
+      const found = await scan(query, (after, limit) =>
+        runInSlice(userKey(caller), async () =>
+          this.#connection.read(({ log }) => log.binStep(caller, after, limit)),
+        ),
+      );
+      return binPageOf(found, query);
+    },
   };
 
   /** A part of the storage: its table has the same methods. Reads run here, and writes on the writer thread. */
@@ -146,7 +155,7 @@ export class SqliteStorage implements Storage {
     if (kind === 'scan' || kind === 'owners') {
       let isDense = true;
       const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
-      return scan(caller, query, namesOf, (left) =>
+      return scanPlants(caller, query, namesOf, (left) =>
         runInSlice(userKey(caller), async () => {
           const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
           ({ isDense } = step);

@@ -3,6 +3,7 @@
  */
 import { PlantStoreError, type Plant, type Token } from '../client/client.ts';
 import { addDialog } from './dialogs/add-dialog.ts';
+import { BinDialog } from './dialogs/bin-dialog.ts';
 import { plantDialog } from './dialogs/plant-dialog.ts';
 import { SharingDialog } from './dialogs/sharing-dialog.ts';
 import { TokensDialog } from './dialogs/tokens-dialog.ts';
@@ -54,6 +55,7 @@ const openAdd = addDialog(store, (plant) => addPlants([plant]));
 const searchBox = new SearchBox(search);
 const sharingDialog = new SharingDialog(connection, reload);
 const tokensDialog = new TokensDialog(connection, () => session.signOut());
+const binDialog = new BinDialog(connection, (plant) => addPlants([plant]));
 const importDialog = new ImportDialog(store, reload);
 offerExport(store, () => view);
 
@@ -225,5 +227,6 @@ onPress('copy-view', copyCurl);
 onPress('failed-retry', reload);
 onPress('sharing-open', () => sharingDialog.open());
 onPress('tokens-open', () => tokensDialog.open());
+onPress('bin-open', () => binDialog.open());
 
 await session.start();

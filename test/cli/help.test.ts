@@ -116,6 +116,7 @@ const commands: Record<string, Record<string, string>> = {
     '--fields <list>': 'env: none; default: id,name,tag',
     '--tag <text>': 'env: none; default: none',
     '--search <text>': 'env: none; default: none',
+    '--deleted': 'env: none; default: none',
     '--limit <number>': 'env: none; default: none',
     '--csv': 'env: none; default: none',
   },
@@ -136,7 +137,7 @@ const commands: Record<string, Record<string, string>> = {
   'plants import': {
     ...shared,
     '--concurrency <number>': 'env: none; default: 32',
-    '--journal <file>': 'env: none; default: none',
+    '--key <text>': 'env: none; default: none',
   },
   completion: {},
 };

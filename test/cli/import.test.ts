@@ -3,13 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
-import { limitedTo, override, startApp } from '../support/app.ts';
-import { run, runOk, start } from '../support/command.ts';
+import { limitedTo, override, startApp, type TestApp } from '../support/app.ts';
+import { run, runOk, runProcess, start } from '../support/command.ts';
+import { storageNames } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
+import { importInterrupted } from './import.ts';
 
 const slowRows = 200;
 
@@ -23,12 +24,12 @@ async function startSlow(t: TestContext) {
     wrap: (storage) =>
       override(storage, {
         plants: {
-          async create(caller, plant) {
+          async create(...args) {
             if (++created > slowRows / 2) {
               begin();
               await resumed;
             }
-            return storage.plants.create(caller, plant);
+            return storage.plants.create(...args);
           },
         },
       }),
@@ -37,6 +38,12 @@ async function startSlow(t: TestContext) {
   const file = join(tempFolder(t), 'plants.csv');
   writeFileSync(file, `name\n${Array.from({ length: slowRows }, (_, at) => `${at}\n`).join('')}`);
   return { app, env, file, begun, resume };
+}
+
+/** The sorted names of all plants of the token. */
+async function namesOf(app: TestApp, token: string): Promise<string[]> {
+  const plants: { name: string }[] = JSON.parse((await app.call('GET', '/plants', { token })).text);
+  return plants.map(({ name }) => name).toSorted();
 }
 
 describe('plants import', { concurrency: 2 }, () => {
@@ -70,90 +77,101 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
   });
 
-  it('says that an import of standard input cannot continue', async (t) => {
-    const { env, file, begun } = await startSlow(t);
+  it('names the key with which an import of standard input continues', async (t) => {
+    const { app, env, file, begun, resume } = await startSlow(t);
     const input = readFileSync(file, 'utf8');
     const importing = run(['plants', 'import', '-'], { env, input });
     await begun;
     process.kill(process.pid, 'SIGINT');
     const { status, stderr } = await importing;
     assert.equal(status, 130);
-    assert.match(stderr, /It cannot continue without --journal: the same command would add/);
+    const [, key = ''] =
+      /^The import is not complete\. Run the same command with --key (\S+) to continue\.\n$/.exec(
+        stderr,
+      ) ?? [];
+    resume();
+    const again = ['plants', 'import', '-', '--key', key];
+    assert.match(
+      await runOk(again, { env, input }),
+      /^Added \d+ plants; \d+ were already added\.$/,
+    );
+    assert.equal((await namesOf(app, env.PLANT_STORE_TOKEN)).length, slowRows);
+    assert.equal(
+      await runOk(['plants', 'import', '-'], { env, input }),
+      `Added ${slowRows} plants.`,
+    );
   });
 
-  it('refuses a file, a journal or an address that does not fit', async (t) => {
+  it('refuses a file that is none', async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
     const folder = tempFolder(t);
     const file = join(folder, 'plants.csv');
-    const journal = `${file}.import-journal`;
-    const failure = async (args: readonly string[], more: Record<string, string> = {}) => {
-      const { status, stdout, stderr } = await run(['plants', 'import', ...args], {
-        env: { ...env, ...more },
-      });
+    const failure = async (path: string) => {
+      const { status, stdout, stderr } = await run(['plants', 'import', path], { env });
       assert.deepEqual([status === 0, stdout], [false, '']);
       return stderr;
     };
     writeFileSync(file, 'nmae\nMonstera\n');
     assert.match(
-      await failure([file]),
+      await failure(file),
       /^error: .*plants\.csv: The first line has unknown or repeated columns "nmae"\. It must have name/,
     );
-    assert.ok(!existsSync(journal));
     writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
-    assert.match(await failure([file]), /^error: .*The file is not text in UTF-8\./);
+    assert.match(await failure(file), /^error: .*The file is not text in UTF-8\./);
     assert.match(
-      await failure([join(folder, 'none.csv')]),
+      await failure(join(folder, 'none.csv')),
       /^error: Cannot read plants from .*none\.csv: there is no such file\.$/m,
     );
-    assert.match(await failure([folder]), /^error: Cannot read plants from .*: it is a folder\.$/m);
-    writeFileSync(file, 'name\nMonstera\n');
-    await runOk(['plants', 'import', file], { env });
-    const other = { PLANT_STORE_TOKEN: await app.token('bob') };
-    assert.match(
-      await failure([file], other),
-      /^error: .*import-journal is the journal of an import to user alice in store main at .*, not to user bob /,
-    );
-    assert.match(
-      await failure([file, '--journal', join(folder, 'none', 'journal')]),
-      /^error: The journal .*none.journal cannot be used: .* Choose another with --journal\.$/m,
-    );
-    assert.match(await failure([file, '--journal', file]), /^error: The journal .* cannot be used/);
-    assert.equal(statSync(journal).mode & 0o777, 0o600);
+    assert.match(await failure(folder), /^error: Cannot read plants from .*: it is a folder\.$/m);
+  });
+
+  it('adds a row once under a key, which is the path of the file by default', async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+    const folder = tempFolder(t);
+    const file = join(folder, 'plants.csv');
+    const ok = (...args: string[]) => runOk(['plants', 'import', ...args], { env, cwd: folder });
+    writeFileSync(file, 'name,tag\na,\nb,\na,\n,\n,x\n');
     assert.equal(
-      await runOk(['plants', 'import', file], { env }),
-      'Added 0 plants; 1 was already added.',
+      (await run(['plants', 'import', file], { env })).stdout,
+      'Added 3 plants; 1 row was refused.\n',
+    );
+    // The wrong row is gone, another equal one is there, and the rows have moved.
+    writeFileSync(file, 'name,tag\nc,\na,\na,\na,\nb,\n');
+    assert.equal(await ok('plants.csv'), 'Added 2 plants; 3 were already added.');
+    assert.deepEqual(await namesOf(app, token), ['a', 'a', 'a', 'b', 'c']);
+
+    const json = '{"name":"a","tga":1}\n{"name":"a"}\n{"name":"a","id":90}\n';
+    writeFileSync(file, json);
+    const refused = await run(['plants', 'import', file, '--key', 'json'], { env });
+    assert.equal(refused.stdout, 'Added 2 plants; 1 row was refused.\n');
+    writeFileSync(file, '{"id":90,"tag":"","name":"a"}\n{"name":"a"}\n{"name":"a"}\n');
+    assert.equal(await ok(file, '--key', 'json'), 'Added 1 plant; 2 were already added.');
+
+    const other = { ...env, PLANT_STORE_TOKEN: await app.token('bob') };
+    assert.equal(
+      (await run(['plants', 'import', file, '--key', 'json'], { env: other })).stdout,
+      'Added 2 plants; 1 row was refused.\n',
+      'each user has keys of their own',
     );
   });
 
-  it('says that a journal is damaged, and adds nothing', async (t) => {
+  it('adds each row once if it runs twice at the same time', async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
     const file = join(tempFolder(t), 'plants.csv');
-    const path = `${file}.import-journal`;
-    writeFileSync(file, 'name\nMonstera\nFicus\n');
-    await runOk(['plants', 'import', file], { env });
-    const before = (await app.call('GET', '/plants', { token })).text;
-    const damages = [
-      `UPDATE entries SET entry = '{"id":1,"add'`,
-      "UPDATE entries SET entry = 'null'",
-      `UPDATE entries SET entry = '{"id":"1","added":true}'`,
-      'ALTER TABLE entries RENAME COLUMN entry TO other',
-    ];
-    for (const sql of damages) {
-      const journal = new DatabaseSync(path);
-      journal.exec(sql);
-      journal.close();
-      const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
-      assert.deepEqual([status, stdout], [1, '']);
-      assert.match(
-        stderr,
-        /^error: The journal \S+ (?:is damaged|cannot be used: .*)\. .* with --journal\.\n$/,
-      );
-    }
-    assert.equal((await app.call('GET', '/plants', { token })).text, before);
+    const names = Array.from({ length: 300 }, (_, at) => `${at}`);
+    writeFileSync(file, `name\n${names.join('\n')}\n`);
+    const both = await Promise.all(
+      [1, 2].map(() => runProcess(['plants', 'import', file, '--json'], { env })),
+    );
+    const added = both.flatMap(({ stdout }) => stdout.match(/"status":"added"/g) ?? []);
+    assert.equal(added.length, names.length);
+    assert.deepEqual(await namesOf(app, token), names.toSorted());
   });
 
   it('ends if the service asks it to wait longer than it does', async (t) => {
@@ -161,15 +179,16 @@ describe('plants import', { concurrency: 2 }, () => {
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
     const file = join(tempFolder(t), 'plants.csv');
     writeFileSync(file, `name\n${'Ivy\n'.repeat(10)}`);
-    const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
-    assert.deepEqual([status, stdout], [1, 'Added 1 plant.\n']);
+    const command = ['plants', 'import', file, '--concurrency', '1'];
+    const { status, stdout, stderr } = await run(command, { env });
+    assert.deepEqual([status, stdout], [1, 'Added 6 plants.\n']);
     assert.match(
       stderr,
       /^The import is not complete\. Run the same command again to continue\.\nerror: .*limit/,
     );
   });
 
-  it('stops at a signal, and at another import with the same journal', async (t) => {
+  it('stops at a signal, and continues', async (t) => {
     const { app, env, file, begun, resume } = await startSlow(t);
     const child = start(['plants', 'import', file], { env });
     const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => {
@@ -178,11 +197,6 @@ describe('plants import', { concurrency: 2 }, () => {
       return () => text;
     });
     await begun;
-    const second = await run(['plants', 'import', file], { env });
-    assert.match(
-      second.stderr,
-      /^error: Another import uses .*import-journal\. Wait until it ends\.$/m,
-    );
     child.kill('SIGINT');
     assert.deepEqual(await once(child, 'close'), [130, null]);
     assert.match(stdout?.() ?? '', /^Added \d+ plants?\.\n$/);
@@ -192,9 +206,13 @@ describe('plants import', { concurrency: 2 }, () => {
     );
     resume();
     await runOk(['plants', 'import', file], { env });
-    const { text } = await app.call('GET', '/plants', { token: env.PLANT_STORE_TOKEN });
-    const names: { name: string }[] = JSON.parse(text);
-    assert.equal(new Set(names.map(({ name }) => name)).size, slowRows);
+    const names = await namesOf(app, env.PLANT_STORE_TOKEN);
+    assert.equal(new Set(names).size, slowRows);
     assert.equal(names.length, slowRows);
   });
 });
+
+for (const storage of storageNames) {
+  it(`400 rows are added once, although the command and the service are killed (${storage})`, (t) =>
+    importInterrupted(t, { storage, rows: 400, kills: { command: 2, service: 1 }, seed: 1 }));
+}

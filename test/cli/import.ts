@@ -1,5 +1,5 @@
 /**
- * Imports a file by command, while the command and the service are killed and other clients add plants.
+ * Imports a file by command, while the command and the service are killed and another client adds equal plants.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -8,9 +8,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { PlantStore } from '../../src/client/client.ts';
-import { run, serve, start } from '../support/command.ts';
-import { databaseFile, fill } from '../support/database.ts';
+import { run, runOk, serve, start } from '../support/command.ts';
 import { seededRandom } from '../support/random.ts';
+import { testDatabase, type StorageName } from '../support/storages.ts';
+import { tempFolder } from '../support/temp.ts';
 
 /** A wrong row, and what it is after it was fixed. */
 const wrongRows: ((name: string) => string)[] = [
@@ -25,33 +26,41 @@ const wrongRows: ((name: string) => string)[] = [
 
 const wrongEvery = 100;
 
-export interface Kills {
-  command: number;
-  service: number;
+interface ImportCase {
+  storage: StorageName;
+  /** An even number. */
+  rows: number;
+  kills: { command: number; service: number };
+  seed: number;
 }
 
 export async function importInterrupted(
   t: TestContext,
-  { rows, kills, seed }: { rows: number; kills: Kills; seed: number },
+  { storage, rows, kills, seed }: ImportCase,
 ): Promise<void> {
   const random = seededRandom(seed);
-  const { folder, path, url } = databaseFile(t);
-  const token = await fill(path, 0);
-  const args = ['--database', url, '--log-level', 'silent'];
-  let service = await serve(t, args);
+  const { url } = await testDatabase(t, storage);
+  const settings = { env: { PLANT_STORE_DATABASE: url, PLANT_STORE_LOG_LEVEL: 'silent' } };
+  const token = await runOk(['token', 'create', 'alice', '--yes'], settings);
+  let service = await serve(t, [], settings);
   const { address } = service;
   const store = new PlantStore({ url: address, token });
 
-  const names = Array.from({ length: rows }, (_, at) => `Plant ${at}, "${seed}"`);
+  // Each row has an equal one.
+  const names = Array.from({ length: rows }, (_, at) => `Plant ${at % (rows / 2)}, "${seed}"`);
   const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
   const isWrong = (at: number) => at % wrongEvery === seed % wrongEvery;
-  const file = join(folder, 'plants.csv');
+  // The service assigns ids above the largest one, so that other clients take none of these.
+  await store.create({ name: 'last', tag: 'other', id: 10 * rows });
+  const ownId = (at: number) => (at % 10 === (seed + 5) % 10 ? `${at + 1}` : '');
+  const good = (name: string, at: number) => `${quoted(name)},${ownId(at)},indoor`;
+  const file = join(tempFolder(t), 'plants.csv');
   const write = (rowOf: (name: string, at: number) => string) =>
     writeFileSync(file, ['Name,ID,Tag', ...names.map(rowOf), ''].join('\r\n'));
   write((name, at) =>
     isWrong(at)
       ? (wrongRows[Math.floor(at / wrongEvery) % wrongRows.length]?.(`Plant ${at}`) ?? '')
-      : `${quoted(name)},,indoor`,
+      : good(name, at),
   );
   const bad = names.keys().filter(isWrong).toArray();
 
@@ -84,7 +93,7 @@ export async function importInterrupted(
       lines.close();
       child.stdout.resume();
       await service.stop('SIGKILL');
-      service = await serve(t, [...args, '--port', new URL(address).port]);
+      service = await serve(t, ['--port', new URL(address).port], settings);
     }
   }
   child.stdout.resume();
@@ -95,6 +104,12 @@ export async function importInterrupted(
   done.abort();
   await adding;
   assert.equal(resumed.status, 1);
+  const before = rows - bad.length;
+  assert.equal(
+    resumed.stderr,
+    `Added 0 plants; ${before} were already added; ${bad.length} rows were refused.\n`,
+    `seed ${seed}`,
+  );
   const refused = resumed.stdout
     .trim()
     .split('\n')
@@ -106,17 +121,20 @@ export async function importInterrupted(
     `every bad row is named, seed ${seed}`,
   );
   assert.ok(refused.every(({ reason }) => reason.length > 10));
-  const good = names.filter((_, at) => !isWrong(at)).toSorted();
-  assert.deepEqual(await importedNames(store), good, `seed ${seed}`);
+  const goodNames = names.filter((_, at) => !isWrong(at)).toSorted();
+  assert.deepEqual(await importedNames(store), goodNames, `seed ${seed}`);
 
-  write((name) => `${quoted(name)},,indoor`);
+  write(good);
   const fixed = await run(['plants', 'import', file], { env });
   assert.deepEqual(fixed, {
     status: 0,
-    stdout: `Added ${bad.length} plants; ${good.length} were already added.\n`,
+    stdout: `Added ${bad.length} plants; ${before} were already added.\n`,
     stderr: '',
   });
   assert.deepEqual(await importedNames(store), names.toSorted(), `seed ${seed}`);
+  for await (const { id, name } of store.list({ tag: 'indoor', fields: ['id', 'name'] })) {
+    if (id <= rows) assert.equal(name, names[id - 1]);
+  }
 }
 
 /** Resolves after this many outcomes, or at the end. */

@@ -4,11 +4,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { PlantStore } from '../../src/client/client.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { startApp } from '../support/app.ts';
 import { executable, run, runOk, start } from '../support/command.ts';
@@ -130,13 +131,64 @@ describe('plants', { concurrency: 2 }, () => {
     );
     assert.match(
       await shownBy(['plants', 'history', '1'], env),
-      /^AT +USER +CHANGE .*\n\S+ +alice +updated +Monstera ·/,
+      /^AT +USER +CHANGE +NAME BEFORE +TAG BEFORE +OWNER BEFORE\n\S+ +alice +updated +Monstera +alice\n/,
     );
     const { status, stderr } = await plants('edit', '1');
     assert.equal(status, 2);
     assert.match(stderr, /Nothing to change\. Set a new name with --name/);
     assert.match((await plants('restore', '1')).stderr, /already has a plant with the id 1/);
     assert.match((await plants('restore', '7')).stderr, /There is no plant with this id/);
+  });
+
+  it('list --deleted shows what can be restored, and who deleted it', async (t) => {
+    const { env, plants, ok, add } = await setUp(t);
+    assert.equal(await ok('list', '--deleted'), '[]');
+    await add(['Monstera', 'Ficus'], 'indoor');
+    await ok('rm', '1');
+    await ok('rm', '2');
+    const listed = JSON.parse(await ok('list', '--deleted'));
+    const both = { tag: 'indoor', owner: 'alice', deletedBy: 'alice' };
+    assert.partialDeepStrictEqual(listed, [
+      { id: 2, name: 'Ficus', ...both },
+      { id: 1, name: 'Monstera', ...both },
+    ]);
+    const [{ deletedAt }] = listed;
+    const csv = await ok('list', '--deleted', '--csv', '--limit', '1');
+    assert.equal(
+      csv,
+      `id,name,tag,owner,deletedAt,deletedBy\n2,Ficus,indoor,alice,${deletedAt},alice`,
+    );
+    const table = await shownBy(['plants', 'list', '--deleted'], env);
+    const [head, first] = table.split('\n');
+    assert.match(head ?? '', /^ID +NAME +TAG +OWNER +DELETED AT +DELETED BY$/);
+    assert.match(first ?? '', new RegExp(`^2 +Ficus +indoor +alice +${deletedAt} +alice$`));
+    for (const other of [
+      ['--tag', 'a'],
+      ['--search', 'a'],
+      ['--fields', 'id'],
+    ]) {
+      const { status, stderr } = await plants('list', '--deleted', ...other);
+      assert.equal(status, 2);
+      assert.match(stderr, /'--deleted' cannot be used with option '--/);
+    }
+    await ok('restore', '1');
+    assert.equal(JSON.parse(await ok('list', '--deleted')).length, 1);
+  });
+
+  it('history says that it is cut', async (t) => {
+    const { env, ok, add } = await setUp(t);
+    await add(['Monstera']);
+    const store = new PlantStore({
+      url: env['PLANT_STORE_URL'] ?? '',
+      token: env['PLANT_STORE_TOKEN'] ?? '',
+    });
+    const change = async (tag: string) => store.update(1, { tag });
+    for (let at = 1; at < 100; at++) await change(`tag ${at}`);
+    const isCut = /^Earlier changes than these 100 are not shown\.$/m;
+    assert.doesNotMatch(await shownBy(['plants', 'history', '1'], env), isCut);
+    await change('one more');
+    assert.match(await shownBy(['plants', 'history', '1'], env), isCut);
+    assert.equal((await ok('history', '1')).split('\n').length, 100);
   });
 
   it('rm needs no scope to read', async (t) => {
@@ -156,16 +208,6 @@ describe('plants', { concurrency: 2 }, () => {
     const again = { env: { ...env, ...variables } };
     await runOk(['plants', 'add', 'Monstera'], again);
     assert.equal(await runOk(['plants', 'list', '--csv'], again), 'id,name,tag\n1,Monstera,');
-  });
-
-  it('import records its progress in the journal that --journal names', async (t) => {
-    const { ok } = await setUp(t);
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, 'name\nAloe\n');
-    const journal = `${file}.other`;
-    const flags = ['--concurrency', '1', '--journal', journal];
-    assert.equal(await ok('import', file, ...flags), 'Added 1 plant.');
-    assert.ok(existsSync(journal));
   });
 
   it(

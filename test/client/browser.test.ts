@@ -31,7 +31,7 @@ describe('in a browser without a bundler, the client', { skip: withoutBrowser },
       const { store, errors } = await openClient(t, { isCrossOrigin });
       const ficus = { name: 'Ficus', tag: '🌵' };
       const created = await store.evaluate((client, plant) => client.create(plant), ficus);
-      assert.deepEqual(created, { id: 1, plant: ficus });
+      assert.deepEqual(created, { id: 1, plant: ficus, isReplay: false });
       await store.evaluate((client) => client.create({ name: 'Aloe' }));
       const listed = await store.evaluate((client) =>
         Array.fromAsync(client.list({ pageSize: 1, fields: ['id'] })),
@@ -57,7 +57,11 @@ describe('in a browser without a bundler, the client', { skip: withoutBrowser },
       response.writeHead(502).end();
     });
     const created = await store.evaluate((client) => client.create({ name: 'Ficus', id: 40 }));
-    assert.deepEqual(created, { id: 40, plant: { name: 'Ficus', tag: '' } });
+    assert.deepEqual(created, {
+      id: 40,
+      plant: { name: 'Ficus', tag: '' },
+      isReplay: true,
+    });
     gateway.plan.push(respond(307, '', { location: '/plants/41' }));
     const problem = await store.evaluate((client) =>
       client.get(40).catch((error: object) => ({ ...error })),

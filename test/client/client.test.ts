@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import {
   PlantStore,
+  type DeletedPlant,
   type Plant,
   type PlantField,
   type Share,
@@ -25,10 +26,15 @@ describe('PlantStore', () => {
   it('creates, gets and deletes a plant', async (t) => {
     const store = await storeOf(await startApp(t));
     const monstera = { name: '🌵 "Monstera"', tag: 'a,b&c=d e' };
-    assert.deepEqual(await store.create(monstera), { id: 1, plant: monstera });
+    assert.deepEqual(await store.create(monstera), {
+      id: 1,
+      plant: monstera,
+      isReplay: false,
+    });
     assert.deepEqual(await store.create({ name: 'Ficus', id: 40 }), {
       id: 40,
       plant: { name: 'Ficus', tag: '' },
+      isReplay: false,
     });
     assert.deepEqual(await store.get(1), monstera);
     assert.deepEqual(await Array.fromAsync(store.list({ tag: monstera.tag })), [monstera]);
@@ -40,7 +46,7 @@ describe('PlantStore', () => {
   it('returns the selected fields, in their order and with their types', async (t) => {
     const store = await storeOf(await startApp(t));
     const created = await store.create({ name: 'Ficus', tag: 'indoor' }, { fields: ['tag', 'id'] });
-    assert.equal(JSON.stringify(created), '{"id":1,"plant":{"tag":"indoor","id":1}}');
+    assert.equal(JSON.stringify(created.plant), '{"tag":"indoor","id":1}');
     const id: number = created.plant.id;
     // @ts-expect-error: the name is not selected
     assert.equal(created.plant.name, undefined);
@@ -90,12 +96,32 @@ describe('PlantStore', () => {
     assert.ok(Date.now() - Date.parse(at ?? '') < 60_000);
   });
 
+  it('lists deleted plants page by page', async (t) => {
+    const app = await startApp(t);
+    const store = await storeOf(app);
+    for (const name of ['a', 'b', 'c']) await store.delete((await store.create({ name })).id);
+    await store.restore(2);
+    for (const pageSize of [1, 2, undefined]) {
+      const deleted: DeletedPlant[] = await Array.fromAsync(store.listDeleted({ pageSize }));
+      const both = { tag: '', owner: 'alice', deletedBy: 'alice' };
+      assert.partialDeepStrictEqual(deleted, [
+        { id: 3, name: 'c', ...both },
+        { id: 1, name: 'a', ...both },
+      ]);
+      assert.equal(deleted.length, 2);
+    }
+    await assert.rejects(store.listDeleted({ pageSize: 0 }).next(), { kind: 'invalid-request' });
+    const signal = AbortSignal.abort(new Error('stopped'));
+    await assert.rejects(store.listDeleted({ signal }).next(), /stopped/);
+  });
+
   it('creates one plant for each idempotency key', async (t) => {
     const app = await startApp(t);
     const store = new PlantStore({ url: app.address, token: await app.token('alice') });
     const options = { idempotencyKey: 'a "key" \\' };
     const first = await store.create({ name: 'Ficus' }, options);
-    assert.deepEqual(await store.create({ name: 'Ficus' }, options), first);
+    assert.equal(first.isReplay, false);
+    assert.deepEqual(await store.create({ name: 'Ficus' }, options), { ...first, isReplay: true });
     const reused = { kind: 'idempotency-key-reused' };
     await assert.rejects(store.create({ name: 'Fern' }, options), reused);
   });

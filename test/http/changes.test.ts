@@ -380,7 +380,7 @@ describe('restore', () => {
     await call('DELETE', '/plants/1', { token: alice });
     await call('POST', '/plants', { token: bob, json: { name: 'his', id: 1 } });
     const restore = (by: string) => call('POST', '/plants/1/restore', { token: by });
-    assert.deepEqual(refusal(await restore(alice)), [409, 'id-taken']);
+    assert.deepEqual(refusal(await restore(alice)), [404, 'plant-not-found']);
     assert.deepEqual(refusal(await restore(bob)), [409, 'id-taken']);
     assert.equal((await call('GET', '/plants/1/history', { token: alice })).status, 404);
     await call('DELETE', '/plants/1', { token: bob });

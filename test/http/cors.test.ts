@@ -10,7 +10,7 @@ import { exchange, request } from '../support/raw.ts';
 const garden = 'https://garden.example';
 const shed = 'http://localhost:5173';
 const exposed =
-  'Accept-Patch, ETag, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Accept-Patch, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
 /** The headers of a raw response that CORS adds, sorted. */
 function corsHeaders(response: string): string[] {

@@ -121,6 +121,9 @@ const restored = '{"name":"Oak","tag":""}';
 const history = requestOf('GET', '/plants/5/history?limit=2');
 const at = '"at":"2026-11-21T22:00:00.000Z"';
 const changes = `[{"event":"deleted",${at},"user":"alice","before":{"name":"Oak","tag":"","owner":"alice"}},{"event":"updated",${at},"user":"alice","before":{"name":"Oak","tag":"old","owner":"alice"}}]`;
+const bin = requestOf('GET', '/bin?limit=1');
+const inBin = `[{"id":5,"name":"Oak","tag":"","owner":"alice","deletedAt":"2026-11-21T22:00:00.000Z","deletedBy":"alice"}]`;
+const nextInBin = 'Link: </bin?limit=1&after=7-1>; rel="next"';
 const failed = problem('412 Precondition Failed', 'precondition-failed');
 const notModified = answer('304 Not Modified', [tag('Ficus')]).replace(/Content-Length.*\r\n/, '');
 const faulty = requestOf('POST', '/plants?x=1', '{"name":"","id":0}');
@@ -179,6 +182,9 @@ const right: [request: Request, answer: string][] = [
   [requestOf('POST', '/plants/1/restore'), problem('409 Conflict', 'id-taken')],
   [requestOf('POST', '/plants/2/restore'), problem('404 Not Found', 'plant-not-found')],
   [history, answer('200 OK', [json], changes)],
+  [bin, answer('200 OK', [json], inBin)],
+  [requestOf('GET', '/bin?after=0-1'), answer('200 OK', [json], '[]')],
+  [requestOf('GET', '/bin', '', 'C'), answer('200 OK', [json], '[]')],
   [received, answer('200 OK', [json], plants)],
   [removeReceived, problem('404 Not Found', 'plant-not-found')],
   [share, answer('201 Created', [json], shared)],
@@ -204,6 +210,16 @@ const right: [request: Request, answer: string][] = [
 
 const wrong: Record<string, [request: Request, answer: string]> = {
   'a plant of another user': [list, answer('200 OK', [json], '[{"name":"secret","tag":""}]')],
+  'a bin without a plant': [bin, answer('200 OK', [json], '[]')],
+  'a bin that names another user': [
+    bin,
+    answer('200 OK', [json], inBin.replace('"deletedBy":"alice"', '"deletedBy":"bob"')),
+  ],
+  'a page of the bin after the last one': [bin, answer('200 OK', [json, nextInBin], inBin)],
+  'a bin for who can only read': [
+    requestOf('GET', '/bin', '', 'C'),
+    answer('200 OK', [json], inBin),
+  ],
   'a share that is not in effect': [received, answer('200 OK', [json], '[]')],
   'a share that has ended': [received, answer('200 OK', [json], '[{"name":"secret","tag":""}]')],
   'a delete with a share for reading': [removeReceived, answer('204 No Content', [])],

@@ -23,6 +23,7 @@ it('a repeated create gets the first response, even if the plant has changed sin
   const token = await app.token('alice');
   const create = createWith(app, token);
   const first = await create('"k"', { name: 'Fern' });
+  assert.equal(first.headers.get('idempotent-replayed'), null);
   await app.call('PATCH', '/plants/1', { token, json: { name: 'Moss' } });
   await app.call('DELETE', '/plants/1', { token });
   for (const key of ['"k"', 'k', ' "k" ']) {
@@ -31,6 +32,7 @@ it('a repeated create gets the first response, even if the plant has changed sin
       [again.status, again.text, again.headers.get('location'), again.headers.get('etag')],
       [201, first.text, '/plants/1', first.headers.get('etag')],
     );
+    assert.equal(again.headers.get('idempotent-replayed'), 'true');
   }
   const asked = await create('"k"', { name: 'Fern' }, '/plants?fields=id,name');
   assert.deepEqual(asked.json, { id: 1, name: 'Fern' });
@@ -48,6 +50,8 @@ it('concurrent creates with one key create one plant', async (t) => {
     new Set(answers.map(({ status, headers }) => `${status} ${headers.get('location')}`)),
     new Set(['201 /plants/1']),
   );
+  const replays = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true');
+  assert.equal(replays.length, 31);
   assert.equal(((await app.call('GET', '/plants', { token })).json as Json[]).length, 1);
 });
 
@@ -57,8 +61,9 @@ it('a key is for one plant of one user', async (t) => {
   const create = createWith(app, alice);
   assert.equal((await create('"k"', { name: 'Fern', id: 5 })).status, 201);
   for (const other of [{ name: 'Moss', id: 5 }, { name: 'Fern', id: 6 }, { name: 'Fern' }]) {
-    const { status, json } = await create('"k"', other);
+    const { status, json, headers } = await create('"k"', other);
     assert.equal(status, 422);
+    assert.equal(headers.get('idempotent-replayed'), null);
     assert.equal((json as Json)['type'], '/problems/idempotency-key-reused');
   }
   const { headers } = await createWith(app, bob)('"k"', { name: 'Fern' });
@@ -71,7 +76,8 @@ it('a refused create stores no key', async (t) => {
   await create(undefined, { name: 'Fern', id: 5 });
   assert.equal((await create('"k"', { name: 'Moss', id: 5 })).status, 409);
   assert.equal((await create('"k"', { name: '' })).status, 400);
-  assert.equal((await create('"k"', { name: 'Moss' })).status, 201);
+  const { status, headers } = await create('"k"', { name: 'Moss' });
+  assert.deepEqual([status, headers.get('idempotent-replayed')], [201, null]);
 });
 
 it('refuses a malformed key', async (t) => {

@@ -25,6 +25,7 @@ const inOrder = [
   'paging',
   'updatePlant',
   'deletePlant',
+  'listDeletedPlants',
   'restorePlant',
   'getHistory',
   'sharePlants',
@@ -149,7 +150,13 @@ async function expectedOf(
   read: unknown,
 ): Promise<unknown> {
   const history = '/plants/42/history?limit=10';
-  const path = { getToken: '/token', listTokens: '/tokens', getHistory: history }[id];
+  const bin = '/bin?limit=100';
+  const path = {
+    getToken: '/token',
+    listTokens: '/tokens',
+    getHistory: history,
+    listDeletedPlants: bin,
+  }[id];
   if (path !== undefined) return (await call('GET', path, { token })).json;
   if (id !== 'createToken') return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows

@@ -387,6 +387,7 @@ async function sendEach(address: string, token: string): Promise<void> {
   const plant = headers.get('location') ?? '';
   await send('GET', plant, 200);
   await send('DELETE', plant, 204);
+  await send('GET', '/bin', 200);
   await send('PUT', '/shares/bob', 201, { access: 'read' });
   await send('GET', '/shares', 200);
   await send('DELETE', '/shares/bob', 204);

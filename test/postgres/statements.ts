@@ -1,3 +1,4 @@
+import { binSql } from '../../src/postgres/tables/bin.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/postgres/pool/connection.ts';
 import {
@@ -45,6 +46,7 @@ export const ofShards: readonly Statement[] = [
   logSql.history,
   userSql.namesOf,
   logSql.list,
+  ...Object.values(binSql),
 ];
 
 /** All that requests send. */

@@ -59,6 +59,7 @@ export async function startApp(
     limits?: Limits;
     log?: Logger;
     quotas?: Quotas;
+    keepChangesMs?: number | undefined;
     verifier?: Verifier;
     signOn?: PageSignOn;
     /** Opens another storage instead of the test's empty database. */
@@ -69,7 +70,8 @@ export async function startApp(
   } = {},
 ): Promise<TestApp> {
   const database = await testDatabase(t);
-  const real = await (options.open?.() ?? database.open({ quotas: options.quotas }));
+  const { quotas, keepChangesMs } = options;
+  const real = await (options.open?.() ?? database.open({ quotas, keepChangesMs }));
   const storage = options.wrap?.(real) ?? real;
   const app = buildApp({
     storage,

@@ -82,9 +82,9 @@ function isPossible(order: readonly Step[]): boolean {
           plant === undefined && deleted !== undefined && isSame(effect.content ?? deleted, deleted)
         );
       case 'held':
-        return plant !== undefined && (seen !== undefined || deleted !== undefined);
+        return seen !== undefined;
       case 'nothing':
-        return seen === undefined && deleted === undefined;
+        return plant === undefined ? deleted === undefined : seen === undefined;
       case 'see': {
         const shown = effect.tag === undefined || effect.tag === seen?.tag ? seen : undefined;
         return isSame(effect.content, shown);

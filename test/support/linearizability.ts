@@ -32,7 +32,7 @@ export type Effect =
   | { readonly kind: 'changed'; readonly condition: Content }
   /** The content is unknown if the response was lost. */
   | { readonly kind: 'restore'; readonly content?: Content }
-  /** A restore was refused because the store holds the id, or because it has nothing to restore. */
+  /** A restore was refused because a plant within reach has the id, or because there is nothing to restore. */
   | { readonly kind: 'held' }
   | { readonly kind: 'nothing' }
   /** A read, or a delete with a 404 response. With a tag, a plant with another tag counts as missing. */
@@ -198,9 +198,9 @@ function apply({ who, effect }: Step, state: State): State | undefined {
       return isRight ? stateOf(deleted, undefined) : undefined;
     }
     case 'held':
-      return held !== undefined && (isInReach(held) || isInReach(deleted)) ? state : undefined;
+      return isInReach(held) ? state : undefined;
     case 'nothing':
-      return isInReach(held) || isInReach(deleted) ? undefined : state;
+      return isInReach(held ?? deleted) ? undefined : state;
     case 'see': {
       const shown = effect.tag === undefined || seen?.content.tag === effect.tag ? seen : undefined;
       return isSame(effect.content, shown?.content) ? state : undefined;

@@ -55,6 +55,9 @@ export function testStore(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'Keep theirs' }).click();
     await page.getByRole('button', { name: 'More' }).click();
     await assertIn(page, 'more');
+    await page.getByRole('button', { name: 'Bin' }).click();
+    await page.getByText('The bin is empty.').waitFor();
+    await assertIn(page, 'an empty bin');
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Add plant' }).click();
     await page.getByText('Choose the id yourself').click();
@@ -144,6 +147,23 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'End sharing with' }).click();
     await page.getByText('Sharing ends in both directions').waitFor();
     await assertIn(page, 'end of a share');
+  });
+
+  it('a bin with names of any length', { skip }, async (t) => {
+    const { page, app, token } = await openStore(t, browser());
+    const names = ['W'.repeat(200), `${'ê\u0301\u0302'.repeat(10)}🌵`, 'Ivy'];
+    for (const [at, name] of names.entries()) {
+      const json = { name, tag: at === 2 ? '' : 'W'.repeat(100), id: at + 10 };
+      await app.call('POST', '/plants', { token, json });
+      await app.call('DELETE', `/plants/${at + 10}`, { token });
+    }
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('button', { name: 'Bin' }).click();
+    await page.locator('#bin-plants li').nth(2).waitFor();
+    await assertIn(page, 'bin');
+    await page.getByRole('button', { name: 'Restore Ivy' }).click();
+    await page.getByText('Restored “Ivy”.').waitFor();
+    await assertIn(page, 'bin, after a restore');
   });
 
   it('tokens, and a new one', { skip }, async (t) => {

@@ -55,11 +55,12 @@ export async function openStore(
     access?: TokenOptions;
     context?: BrowserContextOptions;
     limits?: Limits;
+    keepChangesMs?: number;
     wrap?: (storage: Storage) => Storage;
   } = {},
 ): Promise<OpenStore> {
-  const { plants = shelf, access = {}, context = {}, limits = {}, wrap } = options;
-  const app = await startApp(t, { limits, ...(wrap && { wrap }) });
+  const { plants = shelf, access = {}, context = {}, limits = {}, keepChangesMs, wrap } = options;
+  const app = await startApp(t, { limits, keepChangesMs, ...(wrap && { wrap }) });
   const writer = await app.token('alice', { role: 'manager' });
   for (const json of plants) await app.call('POST', '/plants', { token: writer, json });
   const token = await app.token('alice', access);

@@ -126,7 +126,8 @@ function responseExampleHtml(status: string, { headers = {}, content }: Response
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     ...ownHeaders(headers)
-      .filter(([name]) => !name.startsWith('RateLimit')) // only of services with a limit
+      // Only of services with a limit, and of repeated responses.
+      .filter(([name]) => !/^(?:RateLimit|Idempotent-Replayed)/.test(name))
       .map(([name, { example }]) => `${name}: ${String(example)}`),
     ...(schema ? ['', JSON.stringify(exampleOf(schema), null, 2)] : []),
   ];

@@ -19,6 +19,7 @@ export function addPlantsCommands(plantStore: Command): void {
     'plant-store plants list --search lodz',
     'plant-store plants list --fields id,name --json | jq ".[].name"',
     'plant-store plants list --csv > plants.csv',
+    'plant-store plants list --deleted',
   ])
     .description('list plants: a table on a terminal, otherwise JSON')
     .addOption(
@@ -31,6 +32,12 @@ export function addPlantsCommands(plantStore: Command): void {
     )
     .option('--tag <text>', 'only plants with exactly this tag')
     .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
+    .addOption(
+      new Option(
+        '--deleted',
+        'only deleted plants that you can restore, the newest first',
+      ).conflicts(['fields', 'tag', 'search']),
+    )
     .option('--limit <number>', 'maximum number of plants', parsePositive)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));
@@ -81,7 +88,7 @@ export function addPlantsCommands(plantStore: Command): void {
   plantsCommand(plants, 'import', [
     'plant-store plants import plants.csv',
     'plant-store plants import plants.json --concurrency 8',
-    'curl -s https://plants.example/list.csv | plant-store plants import - --journal list.journal',
+    'curl -s https://plants.example/list.csv | plant-store plants import - --key list',
   ])
     .description(
       'add the plants of a CSV or JSON file; to continue after an interruption, run it again',
@@ -89,8 +96,8 @@ export function addPlantsCommands(plantStore: Command): void {
     .argument('<file>', 'path of the file; - reads standard input')
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
     .option(
-      '--journal <file>',
-      'file that records what was imported; by default FILE.import-journal, and none for standard input',
+      '--key <text>',
+      'identifies this import: a row is added once under a key in 24 hours; by default the path of the file, and a random text for standard input',
     )
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }

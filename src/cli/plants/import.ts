@@ -1,15 +1,15 @@
+import { hash, randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
-import { PlantStore, type PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import {
-  memoryJournal,
-  type ImportJournal,
-  type JournalEntry,
-} from '../../client/import-journal.ts';
+  PlantStore,
+  type NewPlant,
+  type PlantStoreError,
+  type PlantStoreOptions,
+} from '../../client/client.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { Journal } from '../../sqlite/import-journal.ts';
 import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
 import { printable } from '../terminal.ts';
@@ -18,7 +18,7 @@ import { withStore, type StoreOptions } from './store.ts';
 
 interface ImportOptions extends StoreOptions {
   concurrency: number;
-  journal?: string | undefined;
+  key?: string | undefined;
 }
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
@@ -29,11 +29,7 @@ export async function importFile(file: string, options: ImportOptions): Promise<
     );
   }
   const rows = await readPlants(file);
-  await withStore(options, async (store, clientOptions) => {
-    const { user, store: name } = await store.token();
-    using journal = openJournal(file, options, `user ${user} in store ${name} at ${options.url}`);
-    await run(clientOptions, rows, journal, options);
-  });
+  await withStore(options, (_, clientOptions) => run(clientOptions, rows, file, options));
 }
 
 /** Rejects with a Refusal if the file cannot be imported. */
@@ -47,24 +43,14 @@ async function readPlants(file: string): Promise<ImportRow[]> {
   }
 }
 
-function openJournal(file: string, { journal }: ImportOptions, owner: string) {
-  // Standard input has no name, so its journal has none either.
-  if (journal === undefined && file === '-') return { ...memoryJournal(), [Symbol.dispose]() {} };
-  return new Journal(resolve(journal ?? `${file}.import-journal`), owner, isEntry);
-}
-
-function isEntry(value: unknown): value is JournalEntry {
-  const { id, added, after } = Object(value);
-  if (id === undefined) return Number.isSafeInteger(after);
-  return Number.isSafeInteger(id) && typeof added === 'boolean';
-}
-
 async function run(
   clientOptions: PlantStoreOptions,
   rows: readonly ImportRow[],
-  journal: ImportJournal,
-  { concurrency, json }: ImportOptions,
+  file: string,
+  { key, concurrency, json }: ImportOptions,
 ): Promise<void> {
+  // Standard input has no name that could identify it.
+  const importKey = key ?? (file === '-' ? randomUUID() : resolve(file));
   const stop = new AbortController();
   using _ = onSignal(() => stop.abort());
   const report = createReport(rows.length, json === true);
@@ -72,18 +58,31 @@ async function run(
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
     const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
-    const outcomes = importPlants({ store, rows, journal, concurrency, signal });
+    const keyOf = keysOf(importKey);
+    const outcomes = importPlants({ store, rows, keyOf, concurrency, signal });
     for await (const outcome of outcomes) report.add(outcome);
     report.end();
     if (report.counts.refused > 0) failWith(1);
   } catch (error) {
     report.end();
-    const advice =
-      journal instanceof Journal
-        ? 'Run the same command again to continue.'
-        : 'It cannot continue without --journal: the same command would add rows a second time.';
-    printError(`The import is not complete. ${advice}`);
+    const needsKey = key === undefined && file === '-';
+    const how = needsKey ? `with --key ${importKey}` : 'again';
+    printError(`The import is not complete. Run the same command ${how} to continue.`);
     if (error !== stop.signal.reason) throw error;
     failWith(130);
   }
+}
+
+/**
+ * Returns a function that makes the keys of rows, in their order. A key consists of the row's content and the number of
+ * equal rows before it, so it stays the same when other rows are corrected or moved.
+ */
+function keysOf(importKey: string): (plant: NewPlant) => string {
+  const counts = new Map<string, number>();
+  return ({ name, tag = '', ...others }) => {
+    const content = JSON.stringify([name, tag, others]);
+    const count = counts.get(content) ?? 0;
+    counts.set(content, count + 1);
+    return hash('sha256', JSON.stringify([importKey, content, count]), 'base64url');
+  };
 }

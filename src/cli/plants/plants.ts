@@ -2,6 +2,7 @@
  * Single plants of a running service.
  */
 import type { NewPlant, Plant } from '../../client/client.ts';
+import { maxHistory } from '../../log/change-log.ts';
 import type { PlantPatch } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { inParallel } from '../../client/in-parallel.ts';
@@ -78,9 +79,13 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
       at,
       user,
       event,
-      before === undefined ? '' : [before.name, before.tag, before.owner].join(' · '),
+      before?.name ?? '',
+      before?.tag ?? '',
+      before?.owner ?? '',
     ]);
-    print(tableOf(['AT', 'USER', 'CHANGE', 'NAME, TAG AND OWNER BEFORE'], rows));
+    print(tableOf(['AT', 'USER', 'CHANGE', 'NAME BEFORE', 'TAG BEFORE', 'OWNER BEFORE'], rows));
+    const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
+    if (isCut) printError(`Earlier changes than these ${maxHistory} are not shown.`);
   });
 }
 

@@ -9,6 +9,7 @@ import { Ajv } from 'ajv';
 import type { FastifyInstance, FastifyRequest, FastifyTypeProvider } from 'fastify';
 import { parseTimestamp } from '../../shared/timestamp.ts';
 import { rangeOf } from '../../access/token.ts';
+import { parsePosition } from '../../log/change-log.ts';
 import { fold } from '../../plants/folding.ts';
 import { documentation, OptionalKind } from '../../shared/typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
@@ -37,6 +38,7 @@ const ajv = new Ajv({
   formats: {
     'date-time': (text) => parseTimestamp(text) !== undefined,
     'token-id': (text) => rangeOf(text) !== undefined,
+    'log-position': (text) => parsePosition(text) !== undefined,
     'search-text': (text) => fold(text).trim() !== '',
   },
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup

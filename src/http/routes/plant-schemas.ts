@@ -26,6 +26,8 @@ const fields = Type.Optional(
   }),
 );
 
+const limit = limitOf('plants');
+
 const after = afterOf(
   'plants with ids',
   Type.Integer({ minimum: 0, maximum: maxId, description: `an integer from 0 to ${maxId}` }),
@@ -62,7 +64,7 @@ export const listPlants = {
   description:
     'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
-  querystring: Type.Object({ limit: limitOf('plants'), after, tag, q, fields }, strict),
+  querystring: Type.Object({ limit, after, tag, q, fields }, strict),
 } satisfies Operation;
 
 export const getPlant = {
@@ -94,6 +96,28 @@ export const restorePlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
+} satisfies Operation;
+
+export const listDeletedPlants = {
+  operationId: 'listDeletedPlants',
+  summary: 'List deleted plants',
+  description:
+    'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. The service keeps a deleted plant for a time that its operator sets. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
+  tags: ['plants'],
+  querystring: Type.Object(
+    {
+      limit,
+      after: Type.Optional(
+        Type.String({
+          format: 'log-position',
+          description: 'a cursor of this list',
+          meaning:
+            'The cursor: the response has only plants that were deleted before this one. The `Link` header of a page has the next cursor.',
+        }),
+      ),
+    },
+    strict,
+  ),
 } satisfies Operation;
 
 export const getHistory = {

@@ -5,7 +5,14 @@ import type { Static } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Grant, Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
-import { maxHistory, type PlantChange } from '../../log/change-log.ts';
+import {
+  binStart,
+  formatPosition,
+  maxHistory,
+  parsePosition,
+  type DeletedPlant,
+  type PlantChange,
+} from '../../log/change-log.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
@@ -17,6 +24,7 @@ import {
   type FieldsQuery,
   getHistory,
   getPlant,
+  listDeletedPlants,
   listPlants,
   restorePlant,
   updatePlant,
@@ -65,6 +73,7 @@ export function plantRoutes(
     const options = { request: id, key: idempotencyKey(request) };
     const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
+    if (plant.isReplay) reply.header('idempotent-replayed', 'true');
     return send(request, reply, plant);
   });
 
@@ -140,6 +149,29 @@ export function plantRoutes(
     },
   );
 
+  routes.get('/bin', { ...readOptions, schema: listDeletedPlants }, async (request, reply) => {
+    const { query, grant } = request;
+    const list = {
+      path: '/bin',
+      query,
+      after: query.after ?? '',
+      maxBatchItems: 200,
+      frame: ['[', ']'] as const,
+      read: async ({ after, limit }: Range<string>) => {
+        const wanted = { after: parsePosition(after) ?? binStart, limit };
+        const assertWanted = () => assertConnected(reply);
+        const page = await storage.log.deleted(grant.caller, { ...wanted, assertWanted });
+        const users = page.plants.flatMap(({ owner, deletedBy }) =>
+          [owner, deletedBy ?? []].flat(),
+        );
+        const names = await storage.users.namesOf(grant.caller.store, users);
+        const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
+        return { arrays: [items.join()], next: page.next && formatPosition(page.next) };
+      },
+    };
+    return sendList(request, reply, list, lists);
+  });
+
   routes.get(
     '/plants/:id/history',
     { ...readOptions, schema: getHistory },
@@ -155,6 +187,13 @@ export function plantRoutes(
 function toEntry({ event, atMs, user, owner, name, tag }: PlantChange) {
   const before = name === undefined ? undefined : { name, tag, owner };
   return { event, at: new Date(atMs).toISOString(), user, before };
+}
+
+/** Without what the storage does not have: the user of an operator's command. */
+function toDeleted(plant: DeletedPlant, names: ReadonlyMap<number, string>) {
+  const { id, name, tag, owner, deletedAtMs, deletedBy = 0 } = plant;
+  const deletedAt = new Date(deletedAtMs).toISOString();
+  return { id, name, tag, owner: names.get(owner), deletedAt, deletedBy: names.get(deletedBy) };
 }
 
 interface PlantRequest {

@@ -27,6 +27,10 @@ CREATE TABLE IF NOT EXISTS plant_store.changes (
 CREATE INDEX IF NOT EXISTS changes_by_plant
   ON plant_store.changes (store, plant, version, number) WHERE plant IS NOT NULL;
 
+-- For lists of deleted plants.
+CREATE INDEX IF NOT EXISTS changes_of_deletions
+  ON plant_store.changes (store, version, number) WHERE event = 'deleted';
+
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
   store       bigint NOT NULL,

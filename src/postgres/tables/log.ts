@@ -14,6 +14,7 @@ import {
 } from '../../log/change-log.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import { listDeleted } from './bin.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { sql } from '../pool/connection.ts';
 import type { BoundStatement } from '../pool/pool.ts';
@@ -85,18 +86,15 @@ export const logSql = {
       SELECT max(number) FROM plant_store.changes
       WHERE changes.store = $1 AND changes.version = stores.version), 0)
     FROM plant_store.stores WHERE store = $1`,
-  // The plants that had these ids last, unless their owners were removed since.
+  // The plants with these ids whose last change is their deletion, unless their owners were removed since.
   findDeleted: sql<PlantRow>`
     SELECT ids.id, last.name, last.tag, last.owner
     FROM unnest($2::bigint[]) AS ids (id) CROSS JOIN LATERAL (
-      SELECT * FROM (
-        SELECT event, version, owner, name, tag FROM plant_store.changes
-        WHERE store = $1 AND plant = ids.id ORDER BY version DESC, number DESC LIMIT ${maxHistory}
-      ) AS newest
-      WHERE event = 'deleted' LIMIT 1
+      SELECT event, version, owner, name, tag FROM plant_store.changes
+      WHERE store = $1 AND plant = ids.id ORDER BY version DESC, number DESC LIMIT 1
     ) AS last
     JOIN plant_store.users ON users.store = $1 AND users.id = last.owner
-    WHERE users.removed_version < last.version`,
+    WHERE last.event = 'deleted' AND users.removed_version < last.version`,
   // One statement, because the plant and its history belong together.
   history: sql<HistoryRow>`
     SELECT ${columns}, version,
@@ -198,6 +196,8 @@ export function openLog(cluster: Cluster, names: Names, users: UserStorage): Cha
       return sinceCreation(changes).slice(0, limit);
     },
 
+    deleted: (caller, query) => listDeleted(cluster, caller, query),
+
     async list(query) {
       const store = await names.findStore(query.store);
       if (store === undefined) return { changes: [], next: undefined };
@@ -215,11 +215,10 @@ export function openLog(cluster: Cluster, names: Names, users: UserStorage): Cha
 
 /** The owner of the plant or, if it was deleted, its last one unless they were removed since. */
 function ownerOf(rows: readonly HistoryRow[]): number | undefined {
-  const [existing] = rows;
-  if (existing !== undefined && existing[7] !== null) return existing[7];
-  const deleted = rows.find(([event]) => event === 'deleted');
-  if (deleted === undefined) return undefined;
-  const { 3: owner, 6: version, 8: removedVersion } = deleted;
+  const [last] = rows;
+  if (last !== undefined && last[7] !== null) return last[7];
+  if (last?.[0] !== 'deleted') return undefined;
+  const { 3: owner, 6: version, 8: removedVersion } = last;
   return removedVersion === null || removedVersion >= version ? undefined : (owner ?? undefined);
 }
 

@@ -8,9 +8,9 @@ import {
   listKind,
   minScannedOwners,
   pageOf,
-  scan,
+  scanPlants,
   type NamesOf,
-  type ScanStep,
+  type PlantScanStep,
 } from '../../plants/lists.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import {
@@ -31,7 +31,7 @@ import { FairSemaphore } from '../../shared/fair-semaphore.ts';
  * Steps of scans at the same time, by user, and the connections that they can occupy: a step takes the server longer than
  * a page, and pages must not wait behind the scans of many users.
  */
-const scanSteps = new FairSemaphore({ max: 2 });
+export const scanSteps = new FairSemaphore({ max: 2 });
 
 export async function listPlants(
   cluster: Cluster,
@@ -43,7 +43,7 @@ export async function listPlants(
   if (kind === 'scan') {
     const step = caller.read === 'all' ? search : scanStep;
     const by = query.tag === undefined ? 'text' : 'tag';
-    return scan(caller, query, namesOf, (left) =>
+    return scanPlants(caller, query, namesOf, (left) =>
       scanSteps.run(userKey(caller), () => step(cluster, caller, left, by, left.tag ?? left.q)),
     );
   }
@@ -72,7 +72,7 @@ async function listOwners(
   let isSearching = caller.read.length >= minScannedOwners;
   // Enough if the owners have similar numbers of plants. If one owner has most, the next steps read more of each.
   let plantsEach = 8 + Math.ceil((2 * query.limit) / caller.read.length);
-  return scan(caller, query, namesOf, async (left) => {
+  return scanPlants(caller, query, namesOf, async (left) => {
     const { after, limit } = left;
     const wanted = limit + 1;
     if (isSearching) {
@@ -95,7 +95,7 @@ async function search(
   query: PlantQuery,
   by: keyof typeof searchSql,
   wanted: unknown,
-): Promise<ScanStep> {
+): Promise<PlantScanStep> {
   const maxRows = maxRowsOf(query, maxScannedPlants);
   const values = [caller.store, query.after, maxRows, wanted];
   const rows = await readRows(cluster, caller, searchSql[by], values);
@@ -112,7 +112,7 @@ async function merge(
   after: number,
   wanted: number,
   plantsEach: number,
-): Promise<ScanStep> {
+): Promise<PlantScanStep> {
   const { store, read } = caller;
   const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
   const merged = await readRows(cluster, caller, mergeSql, values);
@@ -128,7 +128,7 @@ async function scanStep(
   query: PlantQuery,
   by: keyof typeof scanStepSql,
   wanted: unknown,
-): Promise<ScanStep> {
+): Promise<PlantScanStep> {
   const { store, read } = caller;
   const { after } = query;
   const maxRows = maxRowsOf(query, scanStepPlants);

@@ -13,6 +13,7 @@ import {
 } from '../../plants/changes.ts';
 import type {
   ChangeOptions,
+  CreatedPlant,
   OwnedPlant,
   PlantPage,
   PlantQuery,
@@ -40,7 +41,7 @@ export class Plants implements PlantStorage {
     this.#users = users;
   }
 
-  async create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<OwnedPlant> {
+  async create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<CreatedPlant> {
     const creation = creationOf(caller, plant, options);
     return createdPlant(creation, await this.#write(creation));
   }

@@ -101,11 +101,11 @@ export class Decisions {
     };
   }
 
-  #create(change: ChangeOf<'create'>): number {
+  #create(change: ChangeOf<'create'>): ChangeResults['create'] {
     const { lastId, randomIds, plants } = this.state;
     const [, , owner, requestedId, , , name, tag, key] = change;
     const earlier = key && this.state.keys.get(keyOf(owner, key[0]));
-    if (key && earlier) return plantOfKey(earlier, key);
+    if (key && earlier) return { id: plantOfKey(earlier, key) };
     const id = requestedId ?? (lastId < maxId ? lastId + 1 : randomIds.pop());
     if (id === undefined) throw defect(new Error('too few random ids'));
     if (plants.has(id)) throw idTaken(id);
@@ -144,15 +144,13 @@ export class Decisions {
   #restore(change: ChangeOf<'restore'>): OwnedPlant | undefined {
     const [, , reach, id] = change;
     const existing = this.state.plants.get(id);
-    const deleted = this.state.deleted.get(id);
-    const isInReach = (plant: OwnedPlant | undefined) =>
-      plant !== undefined && reaches(reach, plant.owner);
-    if (!isInReach(existing) && !isInReach(deleted)) return undefined;
-    if (existing !== undefined || deleted === undefined) throw idTaken(id);
-    this.#assertRoom(deleted.owner);
-    this.#add(deleted);
-    this.#log('restored', change, id);
-    return deleted;
+    const last = existing ?? this.state.deleted.get(id);
+    if (last === undefined || !reaches(reach, last.owner)) return undefined;
+    if (existing !== undefined) throw idTaken(id);
+    this.#assertRoom(last.owner);
+    this.#add(last);
+    this.#log('restored', change, id, undefined, true);
+    return last;
   }
 
   /** The plant if it is within reach. Throws `precondition-failed`. */
@@ -181,7 +179,7 @@ export class Decisions {
     if (problem !== undefined) throw problem;
   }
 
-  /** Without a log, only a `border` is an entry: the new use of an id. */
+  /** Without a log, only a `border` is an entry: an id is in use again. */
   #log(
     event: ChangeEvent,
     [, , , , by, request]: Change,

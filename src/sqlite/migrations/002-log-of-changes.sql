@@ -29,6 +29,9 @@ CREATE TABLE changes (
 
 CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
 
+-- For lists of deleted plants: has what is needed to skip the plants of other owners.
+CREATE INDEX changes_of_deletions ON changes (store, version, number, owner, plant) WHERE event = 'deleted';
+
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (
   store       INTEGER NOT NULL,

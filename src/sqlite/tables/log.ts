@@ -1,19 +1,25 @@
 /**
  * The log of changes in SQLite.
  */
-import { reaches, type Identified, type ShareAccess } from '../../access/access.ts';
+import {
+  reaches,
+  type Identified,
+  type ReadAccess,
+  type ShareAccess,
+} from '../../access/access.ts';
 import { tokenId } from '../../access/token.ts';
 import {
-  maxHistory,
   logPageOf,
   maxRemovedChanges,
   sinceCreation,
   type ChangeEvent,
   type ChangeLog,
+  type DeletedPlant,
   type LoggedChange,
+  type LogPosition,
   type PlantChange,
 } from '../../log/change-log.ts';
-import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import type { ScanStep } from '../../shared/scan.ts';
 import type { Prepare, Sync } from '../driver.ts';
 import type { Stores } from './stores.ts';
 
@@ -46,6 +52,20 @@ type LogRow = readonly [
   number: number,
 ];
 
+type DeletionRow = readonly [
+  owner: number,
+  name: string,
+  tag: string,
+  at: number,
+  user: number | null,
+  version: number,
+  number: number,
+];
+
+/** Deletions that a step of a bin reads, and those within reach among them that it checks. The largest take 1 ms. */
+const maxScannedDeletions = 500;
+const maxCheckedDeletions = 40;
+
 const nameOf = (user: string) =>
   `(SELECT name FROM users WHERE users.store = changes.store AND users.user = changes.${user})`;
 const ofPlant =
@@ -63,14 +83,20 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   const removeOldest = prepare(`
     DELETE FROM changes WHERE (store, version, number) IN (
       SELECT ?1, version, number FROM (${oldest} LIMIT ${maxRemovedChanges}) WHERE at < ?2)`);
-  const findLastDeletion = prepare<[owner: number, name: string, tag: string, version: number]>(`
-    SELECT owner, name, tag, version
-    FROM (SELECT event, owner, name, tag, version FROM ${ofPlant} LIMIT ${maxHistory})
-    WHERE event = 'deleted' LIMIT 1`);
+  // The last change of a plant that exists is its deletion if the clock of a process was ahead, and what followed was
+  // removed as too old.
+  const findDeletion = prepare<DeletionRow>(`
+    SELECT owner, name, tag, at, user, version, number FROM changes
+    WHERE store = ?1 AND (version, number) = (SELECT version, number FROM ${ofPlant} LIMIT 1)
+      AND event = 'deleted' AND NOT EXISTS (SELECT 1 FROM plants WHERE store = ?1 AND id = ?2)
+      AND NOT EXISTS (
+        SELECT 1 FROM users
+        WHERE store = ?1 AND user = changes.owner AND removed_version >= changes.version)`);
+  const listDeletions = prepare<[version: number, number: number, owner: number, plant: number]>(`
+    SELECT version, number, owner, plant FROM changes INDEXED BY changes_of_deletions
+    WHERE store = ? AND event = 'deleted' AND (version, number) < (?, ?)
+    ORDER BY version DESC, number DESC LIMIT ${maxScannedDeletions}`);
   const findOwner = prepare<[owner: number]>('SELECT owner FROM plants WHERE store = ? AND id = ?');
-  const wasRemoved = prepare(
-    'SELECT 1 FROM users WHERE store = ? AND user = ? AND removed_version >= ?',
-  );
   const historyColumns = `event, at, ${nameOf('user')}, ${nameOf('owner')}, name, tag`;
   const history = prepare<HistoryRow>(`SELECT ${historyColumns} FROM ${ofPlant} LIMIT ?3 + 0`);
   const list = prepare<LogRow>(`
@@ -80,16 +106,16 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       AND (version, number) > (:version, :number)
     ORDER BY version, number LIMIT :limit + 0`);
 
-  /** The plant that had the id last, unless its owner was removed since. */
-  function findDeleted(store: number, id: number): OwnedPlant | undefined {
-    const row = findLastDeletion.get(store, id);
+  /** The plant that can be restored with this id: its last change is its deletion, and its owner was not removed since. */
+  function findDeleted(store: number, id: number): DeletedPlant | undefined {
+    const row = findDeletion.get(store, id);
     if (row === undefined) return undefined;
-    const [owner, name, tag, version] = row;
-    const isRemoved = wasRemoved.get(store, owner, version) !== undefined;
-    return isRemoved ? undefined : { id, name, tag, owner };
+    const [owner, name, tag, deletedAtMs, user, version, number] = row;
+    const position = { version, number };
+    return { id, name, tag, owner, deletedAtMs, deletedBy: user ?? undefined, position };
   }
 
-  const reads: Sync<ChangeLog> = {
+  const reads: Sync<Omit<ChangeLog, 'deleted'>> = {
     history({ store, read }, plant, limit) {
       const owner = findOwner.get(store, plant)?.[0] ?? findDeleted(store, plant)?.owner;
       if (owner === undefined || !reaches(read, owner)) return undefined;
@@ -107,7 +133,29 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     ...reads,
     findDeleted,
 
-    /** Adds a change of this transaction. Without a log, only a `border` is added: the new use of an id. */
+    /** One step of a bin: the plants within reach among the next deletions before `after`. */
+    binStep(
+      { store, write }: ReadAccess,
+      after: LogPosition,
+      limit: number,
+    ): ScanStep<DeletedPlant, LogPosition> {
+      const rows: DeletedPlant[] = [];
+      let checked = 0;
+      let scannedTo: LogPosition | undefined;
+      const deletions = listDeletions.all(store, after.version, after.number);
+      for (const [version, number, owner, plant] of deletions) {
+        scannedTo = { version, number };
+        if (!reaches(write, owner)) continue;
+        const found = findDeleted(store, plant);
+        // An earlier deletion of the same plant is no entry of its own.
+        if (found?.position.version === version && found.position.number === number)
+          rows.push(found);
+        if (++checked === maxCheckedDeletions || rows.length > limit) return { rows, scannedTo };
+      }
+      return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
+    },
+
+    /** Adds a change of this transaction. Without a log, only a `border` is added: an id is in use again. */
     add(
       store: number,
       event: ChangeEvent,

@@ -9,7 +9,12 @@ import {
   type ShareAccess,
 } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
-import { isDense, minScannedOwners, type PlantRow, type ScanStep } from '../../plants/lists.ts';
+import {
+  isDense,
+  minScannedOwners,
+  type PlantRow,
+  type PlantScanStep,
+} from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import type { Prepare, Statement } from '../driver.ts';
@@ -75,7 +80,7 @@ export function listSql(
 type PageRow = [array: string, last: number | null, hasMore: number];
 
 /** A step has more plants than the page takes, or all up to `scannedTo`. */
-interface Step extends ScanStep {
+interface Step extends PlantScanStep {
   /** How the next step reads. */
   isDense: boolean;
 }

@@ -2,7 +2,7 @@
  * Single plants in SQLite.
  */
 import { reaches, type ReadAccess } from '../../access/access.ts';
-import { updatedPlant, type ChangeOf } from '../../plants/changes.ts';
+import { updatedPlant, type ChangeOf, type ChangeResults } from '../../plants/changes.ts';
 import { assertCondition } from '../../plants/condition.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
@@ -55,11 +55,11 @@ export function openPlants(
       return findOwnerName.get(store, id)?.[0];
     },
 
-    /** Returns the id of the new plant. */
-    create([, store, owner, requestedId, by, request, name, tag, key]: ChangeOf<'create'>): number {
+    create(change: ChangeOf<'create'>): ChangeResults['create'] {
+      const [, store, owner, requestedId, by, request, name, tag, key] = change;
       grants.callerSince(by);
       const earlier = key && keys.findPlant(store, owner, key);
-      if (earlier !== undefined) return earlier;
+      if (earlier !== undefined) return { id: earlier };
       const row = stores.of(store);
       const nextId = row.lastId < maxId ? row.lastId + 1 : undefined;
       const problem = counts.problemOf(store, owner);
@@ -112,17 +112,16 @@ export function openPlants(
     restore([, store, reachBefore, id, by, request]: ChangeOf<'restore'>): OwnedPlant | undefined {
       const reach = grants.callerSince(by)?.write ?? reachBefore;
       const existingOwner = find.get(store, id)?.[2];
-      const deleted = log.findDeleted(store, id);
-      const isInReach = (owner: number | undefined) => owner !== undefined && reaches(reach, owner);
-      if (!isInReach(existingOwner) && !isInReach(deleted?.owner)) return undefined;
-      if (existingOwner !== undefined || deleted === undefined) throw idTaken(id);
+      if (existingOwner !== undefined && reaches(reach, existingOwner)) throw idTaken(id);
+      const deleted = existingOwner === undefined ? log.findDeleted(store, id) : undefined;
+      if (deleted === undefined || !reaches(reach, deleted.owner)) return undefined;
       const { owner, name, tag } = deleted;
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) throw problem;
       insert.run(store, id, owner, tag, name);
       counts.add(store, owner, 1);
-      log.add(store, 'restored', [by, request], { plant: id });
-      return deleted;
+      log.add(store, 'restored', [by, request], { plant: id }, true);
+      return { id, name, tag, owner };
     },
   };
 }

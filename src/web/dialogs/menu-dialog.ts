@@ -1,5 +1,5 @@
 /**
- * A dialog of the user's menu: a form, and lists that it loads again after each change.
+ * A dialog of a menu: a form, and lists that it loads again after each change.
  */
 import type { PlantStore, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
@@ -12,9 +12,18 @@ export abstract class MenuDialog {
   protected readonly dialog: HTMLDialogElement;
   protected readonly form: Form;
   readonly #lists: HTMLElement;
+  readonly #menu: HTMLElement;
+  readonly #opener: HTMLElement;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(name: string, connection: Connection) {
+  /** The menu that the dialog is opened from, and its button: those of the user by default. */
+  constructor(
+    name: string,
+    connection: Connection,
+    [menu, opener]: readonly [string, string] = ['identity', 'who'],
+  ) {
+    this.#menu = byId(menu, HTMLElement);
+    this.#opener = byId(opener, HTMLElement);
     this.connection = connection;
     this.dialog = byId(name, HTMLDialogElement);
     this.form = new Form(name, () => this.send());
@@ -33,8 +42,8 @@ export abstract class MenuDialog {
     const { info } = this.connection;
     if (info === undefined) return; // the menu is hidden
     this.prepare(info);
-    byId('identity', HTMLElement).hidePopover();
-    byId('who', HTMLButtonElement).focus(); // it gets the focus back
+    this.#menu.hidePopover();
+    this.#opener.focus(); // it gets the focus back
     this.dialog.showModal();
     await whileBusy(this.#lists, () => this.form.run(() => this.load()));
   }

@@ -8,7 +8,7 @@ import { formatTime } from '../shared/format.ts';
 import { find } from '../table/delete-plants.ts';
 import { isWritable } from '../table/plant-list.ts';
 import { nameOf } from './menu-dialog.ts';
-import { stepsOf, type Step } from './plant-history.ts';
+import { isCut, stepsOf, type Step } from './plant-history.ts';
 
 interface PlantActions {
   edit: (plant: Plant) => void;
@@ -59,7 +59,7 @@ export function plantDialog(
   return async (plant) => {
     isNew = true;
     draw(plant);
-    for (const id of ['plant-gone', 'plant-restore']) show(id, false);
+    for (const id of ['plant-gone', 'plant-restore', 'plant-cut']) show(id, false);
     const history = byId('plant-history', HTMLElement);
     const list = byId('plant-steps', HTMLElement);
     list.replaceChildren();
@@ -72,6 +72,7 @@ export function plantDialog(
     if (shown !== plant) return;
     history.ariaBusy = null;
     list.replaceChildren(...stepsOf(changes, current).map(entryOf));
+    show('plant-cut', isCut(changes));
     if (current !== undefined) return draw(current);
     for (const action of ['edit', 'delete']) show(`plant-${action}`, false);
     show('plant-gone');

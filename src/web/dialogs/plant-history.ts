@@ -10,6 +10,14 @@ export interface Step {
   at: string;
 }
 
+/** The service shows no more changes (src/log/change-log.ts). */
+const maxSteps = 100;
+
+/** Whether there can be earlier changes than these. */
+export function isCut(changes: readonly PlantChange[]): boolean {
+  return changes.length === maxSteps && changes.at(-1)?.event !== 'created';
+}
+
 type State = Pick<Plant, 'name' | 'tag' | 'owner'>;
 
 /** The steps of a history, newest first. `current` is the plant as it is now, if it is there. */

@@ -3,7 +3,6 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
-import { memoryJournal } from '../../client/import-journal.ts';
 import { InvalidFile } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { byId, onPress, setText, show } from '../shared/dom.ts';
@@ -21,8 +20,6 @@ export class ImportDialog {
   readonly #dialog = byId('import', HTMLDialogElement);
   #canImport = false;
   #source: ImportSource | undefined;
-  /** What was done for each row, so that an import that was stopped can continue. */
-  #journal = memoryJournal();
   /** Of the import that runs, or of the last one of this file. */
   #progress: ImportProgress | undefined;
   #stop: AbortController | undefined;
@@ -113,7 +110,6 @@ export class ImportDialog {
       setText('import-failure', error.message);
       return;
     }
-    this.#journal = memoryJournal();
     this.#progress = undefined;
     this.#showStep('preview');
     showPreview(this.#source);
@@ -127,10 +123,11 @@ export class ImportDialog {
     this.#progress = progress;
     this.#showStep('run');
     this.#showRunning(progress, true);
-    const [store, journal, { rows }] = [this.#store, this.#journal, source];
+    const [store, { rows, key }] = [this.#store, source];
+    const keyOf = (_: unknown, row: number) => `${key} ${row}`;
     let failure = '';
     try {
-      const outcomes = importPlants({ store, rows, journal, concurrency, signal });
+      const outcomes = importPlants({ store, rows, keyOf, concurrency, signal });
       for await (const outcome of outcomes) progress.add(outcome);
     } catch (error) {
       if (!signal.aborted) {

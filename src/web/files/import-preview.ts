@@ -14,12 +14,15 @@ export interface ImportSource {
   name: string;
   text: string;
   rows: readonly ImportRow[];
+  /** Identifies the import, so that it can continue after it was stopped. */
+  key: string;
 }
 
 /** Throws InvalidFile. */
 export function sourceOf(name: string, bytes: Uint8Array<ArrayBuffer>): ImportSource {
   const text = decodeText(bytes);
-  return { name, text, rows: readRows(text) };
+  const key = crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
+  return { name, text, rows: readRows(text), key };
 }
 
 export function showPreview({ name, rows }: ImportSource): void {

@@ -49,19 +49,25 @@ export async function restorePlants(
   onBack: (plants: Plant[]) => void,
 ): Promise<void> {
   const restored: Plant[] = [];
-  const failures = await withEach(plants, 'Restoring', async ({ id }) => {
+  const failures = await withEach(plants, 'Restoring', async (plant) => {
     try {
-      restored.push(await store.restore(id, { fields: rowFields }));
+      restored.push(await store.restore(plant.id, { fields: rowFields }));
       return undefined;
     } catch (error) {
-      if (isProblem(error, 'plant-not-found')) return 'The service no longer keeps it.';
-      if (!isProblem(error, 'id-taken')) throw error;
-      return 'It is back already, or another plant has its id.';
+      return restoreFault(error, plant);
     }
   });
   onBack(restored);
   if (failures.length > 0) toast(failureText(failures, 'restored'));
   else toast(`Restored ${whatOf(plants)}.`);
+}
+
+/** Why a plant cannot be restored, and what to do. Throws other errors. */
+export function restoreFault(error: unknown, { name, tag }: Pick<Plant, 'name' | 'tag'>): string {
+  if (isProblem(error, 'id-taken')) return 'It is back already, or another plant has its id.';
+  if (!isProblem(error, 'plant-not-found')) throw error;
+  const tagged = tag === '' ? '' : ` with the tag “${tag}”`;
+  return `The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
 }
 
 /** Does something with each plant. Returns why it failed, for each plant with which it did. */

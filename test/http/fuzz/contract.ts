@@ -29,6 +29,7 @@ const allowed: Record<Route, string> = {
   one: 'DELETE, GET, HEAD, OPTIONS, PATCH',
   restore: 'OPTIONS, POST',
   history: 'GET, HEAD, OPTIONS',
+  bin: 'GET, HEAD, OPTIONS',
   shares: 'GET, HEAD, OPTIONS',
   share: 'DELETE, OPTIONS, PUT',
   health: 'GET, HEAD, OPTIONS',

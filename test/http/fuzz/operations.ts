@@ -5,7 +5,7 @@
 import { fold } from '../../../src/plants/folding.ts';
 import { judgeTags, matches } from './entity-tags.ts';
 import { isName, judgeBody, judgePatch, judgeShare, type Access, type PlantPatch } from './json.ts';
-import { invalid, optional, stage, type Add } from './outcomes.ts';
+import { anyCursor, invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
 import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
 import { judgeCreate, judgeList, judgeRevoke } from './tokens.ts';
@@ -86,6 +86,7 @@ export function judgeOperation(
     if (route === 'token') return add(stage.store, stage.store, { status: 200 });
     if (route === 'tokens') return judgeList(grant, query, world, add);
     if (route === 'shares') return shares(query, person, world, add);
+    if (route === 'bin') return bin(query, person, world, add);
     if (route === 'share') return unshare(target.id, person, world, add);
     if (id === undefined) return list(query, grant, world, add);
     if (route === 'restore') return restore(id, query, grant, world, add);
@@ -121,12 +122,13 @@ const judges: Partial<Record<string, typeof judgeBody | typeof judgePatch | type
 /** What `after` is, where it is no number. */
 const cursors: Partial<Record<Route, (text: string) => boolean>> = {
   shares: isName,
+  bin: (text) => /^(?:0|[1-9]\d{0,14})-(?:0|[1-9]\d{0,8})$/.test(text),
   tokens: (text) => /^[0-9A-Za-z]{9}-[0-9a-f]{16}$/.test(text),
 };
 
 function knownParameters(method: string, route: Route): string[] {
   if (method === 'DELETE' || route === 'token') return [];
-  if (route === 'tokens' || route === 'shares')
+  if (route === 'tokens' || route === 'shares' || route === 'bin')
     return method === 'GET' || method === 'HEAD' ? ['limit', 'after'] : [];
   if (route === 'history') return ['limit'];
   if (route === 'one' || method === 'POST') return ['fields'];
@@ -290,10 +292,9 @@ function update(
 function restore(id: number, { fields }: Query, grant: Grant, world: World, add: Add): void {
   const { person } = grant;
   const [held, deleted] = [world.find(person, id), world.findDeleted(person, id)];
-  const isInReach = [held, deleted].some(
-    (plant) => plant !== undefined && world.reaches(person, 'write', plant.owner),
-  );
-  if (!isInReach) return add(stage.store, stage.store, notFound);
+  const last = held ?? deleted;
+  if (last === undefined || !world.reaches(person, 'write', last.owner))
+    return add(stage.store, stage.store, notFound);
   if (held !== undefined || deleted === undefined)
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {
@@ -301,6 +302,18 @@ function restore(id: number, { fields }: Query, grant: Grant, world: World, add:
     text: world.textOf(deleted, grant, fields),
     state: stateOf(person, deleted),
     effect: () => world.restore(person, deleted),
+  });
+}
+
+/** Requests have only cursors before and after all deletions: others are known to the service alone. */
+function bin({ limit, cursor = '' }: Query, person: Person, world: World, add: Add): void {
+  const all = cursor.startsWith('0-') ? [] : world.binOf(person);
+  const page = all.slice(0, limit);
+  add(stage.store, stage.store, {
+    status: 200,
+    text: JSON.stringify(page),
+    view: ({ json }) => withoutTimes(json, 'deletedAt'),
+    next: page.length < all.length ? { limit: String(limit), after: anyCursor } : null,
   });
 }
 
@@ -320,9 +333,9 @@ function history(id: number, { limit }: Query, person: Person, world: World, add
 }
 
 /** Throws if a time is none. */
-function withoutTimes(json: unknown): unknown {
-  return (json as { at: string }[]).map(({ at, ...change }) => {
+function withoutTimes(json: unknown, name = 'at'): unknown {
+  return (json as Record<string, string>[]).map(({ [name]: at = '', ...others }) => {
     if (new Date(at).toISOString() !== at) throw new Error(`${at} is no time`);
-    return change;
+    return others;
   });
 }

@@ -47,3 +47,6 @@ export type Add = (
   outcome: Omit<Outcome, 'closes'>,
   closes?: Outcome['closes'],
 ) => void;
+
+/** In the parameters of the next page, a cursor that only the service knows. */
+export const anyCursor = '*';

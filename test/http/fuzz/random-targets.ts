@@ -98,6 +98,23 @@ export const historyQuery = rarely(
   oneOf('limit=0 limit=101 limit=1000 fields=id after=1').map((one) => `?${one}`),
 );
 
+export const binQuery = rarely(
+  fc
+    .tuple(
+      oneOf('limit=1 limit=2 limit=5 limit=1000 &'),
+      oneOf(
+        '& & after=0-0 after=0-999999999 after=999999999999999-0 after=999999999999999-999999999',
+      ),
+    )
+    .map((both) => `?${both.join('&')}`),
+  oneOf(`after= after=- after=1 after=1- after=-1 after=01-1 after=1-01 after=1-+1 after=+1-1 after=1-1- after=1-1-1
+    after=1%2D after=1000000000000000-1 after=1-1000000000 after=9007199254740993-1 after=1.0-1 after=1e3-1 after=x-y
+    after=%D9%A3-1 after=1-1%00 after=1-1&after=1-1 after=NaN-1 fields=id tag=a q=a limit=0 limit=1001`).map(
+    (one) => `?${one}`,
+  ),
+  3,
+);
+
 /** Users who exist and who do not, and names that nobody can have. */
 export const sharePath = rarely(
   oneOf('alice alice bob bob maria nobody %61lice'),
@@ -120,6 +137,7 @@ export const tokenPath = rarely(
 
 export const oddPath = fc.oneof(
   oneOf(`/ // /plants/ /plants// //plants /plants/1/ /plants/1/leaves /plants/1/restore/ /plants/1/restore/1 /plants//restore /plants/1/HISTORY /plants/restore /shares/1/history /plants/1/%68istory /PLANTS /plant /plantss /%70lants
+    /bin/ /bin// /bin/1 /BIN /bi%6E /bin%2F1 /plants/bin /plants/1/bin
     /shares/ /shares// /shares/alice/ /shares/alice/bob /SHARES /share /%73hares /shares%2Falice
     /plants%2F1 /plants%2f /plants;x=1 /./plants /plants/../plants /%2e/plants /plants%20 /livez /readyz /docs /token /token/ /tokens/ /TOKENS
     /%74oken / /?a /web/styles/theme.css /web/ /web/styles/theme.css/ /web/..%2findex.html /web/index.html /client/ /client/..
@@ -135,6 +153,7 @@ export const path = fc.oneof(
   { weight: 6, arbitrary: constantFrom('/plants') },
   { weight: 5, arbitrary: plantPath },
   { weight: 1, arbitrary: historyPath },
+  { weight: 1, arbitrary: constantFrom('/bin') },
   { weight: 2, arbitrary: constantFrom('/shares') },
   { weight: 2, arbitrary: constantFrom('/tokens', '/token') },
   { weight: 1, arbitrary: oddPath },

@@ -16,6 +16,7 @@ import {
   type Header,
 } from './random-headers.ts';
 import {
+  binQuery,
   fieldsQuery,
   historyPath,
   historyQuery,
@@ -130,6 +131,15 @@ const sound: fc.Arbitrary<Parts> = fc.oneof(
       method: oneOf('GET GET HEAD'),
       path: historyPath,
       query: rarely(fc.constant(''), historyQuery, 3),
+      ...bodyless,
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      method: oneOf('GET GET HEAD'),
+      path: fc.constant('/bin'),
+      query: rarely(fc.constant(''), binQuery, 1),
       ...bodyless,
     }),
   },

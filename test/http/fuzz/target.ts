@@ -10,6 +10,7 @@ export type Route =
   | 'one'
   | 'restore'
   | 'history'
+  | 'bin'
   | 'shares'
   | 'share'
   | 'health'
@@ -64,6 +65,7 @@ export function judgeTarget(target: Bytes): Target {
   if (movedPaths.includes(whole)) return { ...found, route: 'moved' };
   if (isFile(segments)) return { ...found, route: 'file' };
   if (whole === '/token') return { ...found, route: 'token' };
+  if (whole === '/bin') return { ...found, route: 'bin' };
   const [folder = '', ...names] = segments;
   const routes = new Map<string, readonly [Route, Route]>([
     ['plants', ['list', 'one']],
@@ -111,7 +113,7 @@ function integer(text: string, least: bigint, most: bigint): number | undefined 
 export interface Query {
   limit?: number;
   after?: number;
-  /** `after` of a list of tokens or shares. */
+  /** `after` of a list of tokens, shares or deleted plants. */
   cursor?: string;
   tag?: string;
   q?: string;

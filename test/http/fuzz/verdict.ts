@@ -2,7 +2,7 @@
  * Whether an answer is one of those that the oracle allows.
  */
 import { isNotFoundPage, problemOf } from './answers.ts';
-import type { Outcome } from './outcomes.ts';
+import { anyCursor, type Outcome } from './outcomes.ts';
 import { valuesOf, type Answer } from './wire.ts';
 
 /** The outcome that the response matches; if it matches none, the differences from each. */
@@ -45,6 +45,7 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
   if (outcome.text !== undefined && outcome.state === undefined) {
     same('etag', header('etag'), undefined);
   }
+  if (outcome.next !== undefined) same('next', paramsOf(header('link')), sorted(outcome.next));
   if (outcome.view !== undefined) {
     same('content-type', header('content-type'), 'application/json');
     if (method === 'HEAD') return against;
@@ -54,7 +55,6 @@ function differencesOf(answer: Answer, method: string, outcome: Outcome): string
     return against;
   }
   same('location', header('location'), outcome.location);
-  if (outcome.next !== undefined) same('next', paramsOf(header('link')), sorted(outcome.next));
   if (outcome.text !== undefined) {
     same('content-type', header('content-type'), 'application/json');
     const length = header('content-length');
@@ -101,9 +101,10 @@ function compact(body: string): string | undefined {
 /** The parameters of the next page out of a Link (RFC 8288), as text to compare. */
 function paramsOf(link: string | undefined): string | null {
   if (link === undefined) return null;
-  const [, query] = /^<\/(?:plants|shares|tokens)\?([^>]*)>; rel="next"$/.exec(link) ?? [];
+  const [, path, query] = /^<\/(plants|shares|tokens|bin)\?([^>]*)>; rel="next"$/.exec(link) ?? [];
   if (query === undefined) return link;
   const params = new URLSearchParams(query);
+  if (path === 'bin' && /^\d+-\d+$/.test(params.get('after') ?? '')) params.set('after', anyCursor);
   const pairs = [...params.keys()].map((name) => [name, params.getAll(name).join()]);
   return sorted(Object.fromEntries(pairs));
 }

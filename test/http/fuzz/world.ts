@@ -155,6 +155,18 @@ export class World {
     return this.#store(store).deleted.get(id);
   }
 
+  /** The plants that the person can restore, as responses show them but for the times, the newest deletion first. */
+  binOf(person: Person): object[] {
+    const { plants, deleted } = this.#store(person.store);
+    return [...deleted.values()]
+      .filter(({ id, owner }) => !plants.has(id) && this.reaches(person, 'write', owner))
+      .map(({ id, name, tag, owner }) => {
+        const deletedBy = this.changesOf(person, id).at(-1)?.user;
+        return { id, name, tag, owner, deletedBy };
+      })
+      .toReversed();
+  }
+
   /** Oldest first. */
   changesOf({ store }: Person, id: number): readonly Change[] {
     return this.#store(store).changes.get(id) ?? [];
@@ -179,6 +191,7 @@ export class World {
     const plant = plants.get(id);
     if (plant === undefined) return;
     plants.delete(id);
+    deleted.delete(id); // so that they are in the order of the deletions
     deleted.set(id, plant);
     this.#add(person, 'deleted', id, plant);
   }

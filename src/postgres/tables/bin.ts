@@ -1,0 +1,95 @@
+/**
+ * Lists of deleted plants in PostgreSQL.
+ */
+import { userKey, type ReadAccess } from '../../access/access.ts';
+import { binPageOf, type BinPage, type BinQuery, type DeletedPlant } from '../../log/change-log.ts';
+import { scan } from '../../shared/scan.ts';
+import type { Cluster } from '../citus/cluster.ts';
+import { sql, type Statement } from '../pool/connection.ts';
+import { scanSteps } from './plant-lists.ts';
+
+type BinRow = readonly [
+  plant: number,
+  name: string,
+  tag: string,
+  owner: number,
+  at: number,
+  user: number | null,
+  version: number,
+  number: number,
+  isFound: boolean,
+  nth: number,
+];
+
+/** Deletions that a step of a bin checks: it takes the server a few milliseconds. */
+const maxScannedDeletions = 1_000;
+
+/**
+ * Returns up to `$4` plants whose last change is their deletion among the deletions before a position, and the last one
+ * that it checked. The last change of a plant that exists is its deletion if the clock of a process was ahead, and what
+ * followed was removed as too old.
+ *
+ * For EXISTS, PostgreSQL could read all plants of the store into a hash table. OFFSET 0 lets it check each deletion once.
+ */
+function binStep(condition: string): Statement<BinRow> {
+  return sql`
+    SELECT plant, name, tag, owner, at, user_id, version, number, is_found, nth
+    FROM (
+      SELECT plant, name, tag, owner, at, user_id, version, number, nth, (
+        ${condition}
+        AND NOT EXISTS (
+          SELECT 1 FROM plant_store.changes
+          WHERE changes.store = $1 AND changes.plant = deletions.plant
+            AND (changes.version, changes.number) > (deletions.version, deletions.number))
+        AND (
+          SELECT plants.id FROM plant_store.plants
+          WHERE plants.store = $1 AND plants.id = deletions.plant) IS NULL
+        AND EXISTS (
+          SELECT 1 FROM plant_store.users
+          WHERE users.store = $1 AND users.id = deletions.owner
+            AND removed_version < deletions.version)) AS is_found
+      FROM (
+        SELECT plant, name, tag, owner, at, user_id, version, number,
+               row_number() OVER (ORDER BY version DESC, number DESC) AS nth
+        FROM plant_store.changes
+        WHERE store = $1 AND event = 'deleted' AND (version, number) < ($2, $3)
+        ORDER BY version DESC, number DESC LIMIT ${maxScannedDeletions}
+      ) AS deletions
+      OFFSET 0
+    ) AS checked
+    WHERE is_found OR nth = ${maxScannedDeletions} LIMIT $4`;
+}
+
+export const binSql = {
+  all: binStep('true'),
+  owners: binStep('owner IN (SELECT unnest($5::bigint[]))'),
+};
+
+export async function listDeleted(
+  cluster: Cluster,
+  caller: ReadAccess,
+  query: BinQuery,
+): Promise<BinPage> {
+  const { store, write } = caller;
+  const statement = write === 'all' ? binSql.all : binSql.owners;
+  const owners = write === 'all' ? [] : [write];
+  const found = await scan(query, async ({ version, number }, limit) => {
+    const maxRows = limit + 1;
+    const values = [store, version, number, maxRows, ...owners];
+    const rows = await scanSteps.run(userKey(caller), () =>
+      cluster.read(store, statement, values, userKey(caller)),
+    );
+    const last = rows.at(-1);
+    const hasMore = rows.length === maxRows || last?.[9] === maxScannedDeletions;
+    return {
+      rows: rows.filter(([, , , , , , , , isFound]) => isFound).map(toDeleted),
+      scannedTo: last && hasMore ? toDeleted(last).position : undefined,
+    };
+  });
+  return binPageOf(found, query);
+}
+
+function toDeleted([id, name, tag, owner, at, user, version, number]: BinRow): DeletedPlant {
+  const position = { version, number };
+  return { id, name, tag, owner, deletedAtMs: at, deletedBy: user ?? undefined, position };
+}

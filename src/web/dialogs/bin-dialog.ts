@@ -1,0 +1,96 @@
+/**
+ * The dialog with the deleted plants that the user can restore, the newest deletion first.
+ */
+import type { DeletedPlant, Plant, Token } from '../../client/client.ts';
+import type { Connection } from '../session/connection.ts';
+import { element, show } from '../shared/dom.ts';
+import { formatTime } from '../shared/format.ts';
+import { whileBusy } from '../shared/form.ts';
+import { restoreFault } from '../table/delete-plants.ts';
+import { rowFields } from '../table/plant-list.ts';
+import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+
+/** How many plants the dialog shows, and how many more at each press. */
+const moreCount = 50;
+
+export class BinDialog extends MenuDialog {
+  readonly #onBack: (plant: Plant) => void;
+  #user = '';
+  #canRestore = false;
+  /** One more than is shown, if others follow. */
+  #plants: DeletedPlant[] = [];
+  #shown = 0;
+  #others: AsyncGenerator<DeletedPlant> | undefined;
+
+  /** `onBack` is called with each plant that was restored. */
+  constructor(connection: Connection, onBack: (plant: Plant) => void) {
+    super('bin', connection, ['more', 'more-open']);
+    this.#onBack = onBack;
+  }
+
+  protected prepare({ user, scopes }: Token): void {
+    this.#user = user;
+    this.#canRestore = scopes.includes('plants:write');
+    this.#plants = [];
+    this.#shown = 0;
+    this.#others = this.connection.store.listDeleted({ pageSize: moreCount + 1 });
+    this.#draw();
+  }
+
+  /** Shows the first plants, or more. */
+  protected async load(): Promise<void> {
+    const others = this.#others;
+    const wanted = this.#shown + moreCount;
+    while (this.#plants.length <= wanted) {
+      const next = await others?.next();
+      if (others !== this.#others) return; // the dialog was opened again meanwhile
+      if (next === undefined || next.done === true) break;
+      this.#plants.push(next.value);
+    }
+    this.#shown = wanted;
+    this.#draw();
+  }
+
+  protected async send(): Promise<void> {
+    await this.load();
+  }
+
+  #draw(): void {
+    show('bin-form', this.#plants.length > this.#shown);
+    drawEntries(
+      'bin-plants',
+      this.#plants.slice(0, this.#shown).map((plant) => this.#entry(plant)),
+    );
+  }
+
+  #entry(plant: DeletedPlant): HTMLElement {
+    const { name, tag, owner, deletedAt, deletedBy = 'the operator' } = plant;
+    const facts = [
+      ...(tag === '' ? [] : [tag]),
+      ...(owner === this.#user ? [] : [`owned by ${owner}`]),
+      `deleted by ${deletedBy}`,
+      formatTime(deletedAt),
+    ];
+    const details = element('p', { className: 'entry-facts hint' }, facts.join(' · '));
+    if (!this.#canRestore) return element('li', {}, nameOf(name), details);
+    const button = element('button', { type: 'button', ariaLabel: `Restore ${name}` }, 'Restore');
+    const restore = () => this.form.run(() => this.#restore(plant));
+    button.addEventListener('click', () => void whileBusy(button, restore));
+    return element('li', {}, nameOf(name), button, details);
+  }
+
+  async #restore(plant: DeletedPlant): Promise<string> {
+    let done: string;
+    try {
+      const restored = await this.connection.store.restore(plant.id, { fields: rowFields });
+      this.#onBack(restored);
+      done = `Restored “${restored.name}”.`; // with this id, another plant can have been deleted since
+    } catch (error) {
+      done = restoreFault(error, plant);
+    }
+    this.#plants = this.#plants.filter((other) => other !== plant);
+    this.#shown--;
+    this.#draw();
+    return done;
+  }
+}

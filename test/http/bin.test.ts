@@ -1,0 +1,122 @@
+/**
+ * The list of deleted plants.
+ */
+import assert from 'node:assert/strict';
+import { startApp, type Answer } from '../support/app.ts';
+import { itOnce as it } from '../support/storages.ts';
+
+interface Deleted {
+  id: number;
+  name: string;
+  tag: string;
+  owner: string;
+  deletedAt: string;
+  deletedBy?: string;
+}
+
+const entries = ({ json }: Answer) => json as Deleted[];
+const idsOf = (answer: Answer) => entries(answer).map(({ id }) => id);
+
+it('the bin has what the caller can restore, the newest deletion first', async (t) => {
+  const beforeMs = Date.now();
+  const { call, token } = await startApp(t);
+  const [alice, bob] = [await token('alice'), await token('bob')];
+  const maria = await token('maria', { role: 'manager' });
+  const sharing = await token('alice', { scopes: ['shares:write'] });
+  assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
+  await call('POST', '/plants', { token: alice, json: { name: '🌵 "a"', tag: 't' } });
+  await call('POST', '/plants', { token: alice, json: { name: 'b' } });
+  await call('POST', '/plants', { token: bob, json: { name: 'c' } });
+  await call('DELETE', '/plants/2', { token: alice });
+  await call('DELETE', '/plants/3', { token: bob });
+  await call('DELETE', '/plants/1', { token: maria });
+  const bin = async (by: string) => call('GET', '/bin', { token: by });
+  assert.deepEqual(idsOf(await bin(alice)), [1, 2]);
+  assert.deepEqual(idsOf(await bin(bob)), [3]);
+  assert.deepEqual(idsOf(await bin(maria)), [1, 3, 2]);
+  const [first] = entries(await bin(alice));
+  const { deletedAt = '', ...others } = first ?? {};
+  const expected = { id: 1, name: '🌵 "a"', tag: 't', owner: 'alice', deletedBy: 'maria' };
+  assert.deepEqual(others, expected);
+  assert.equal(new Date(deletedAt).toISOString(), deletedAt);
+  assert.ok(Date.parse(deletedAt) >= beforeMs && Date.parse(deletedAt) <= Date.now());
+
+  await call('PUT', '/shares/bob', { token: sharing, json: { access: 'read' } });
+  assert.deepEqual(idsOf(await bin(bob)), [3]);
+  await call('PUT', '/shares/bob', { token: sharing, json: { access: 'write' } });
+  assert.deepEqual(idsOf(await bin(bob)), [1, 3, 2]);
+  await call('POST', '/plants/2/restore', { token: bob });
+  assert.deepEqual(idsOf(await bin(alice)), [1]);
+  assert.deepEqual(idsOf(await bin(await token('bob', { scopes: ['plants:read'] }))), [1, 3]);
+  const refused = await bin(await token('bob', { scopes: ['plants:write'] }));
+  assert.equal(refused.status, 403);
+  assert.match(refused.headers.get('www-authenticate') ?? '', /scope="plants:read"/);
+});
+
+it('pages of the bin lead to each other, and each deletion is in one of them', async (t) => {
+  const { call, token } = await startApp(t, { baseUrl: 'https://plants.example/x' });
+  const alice = await token('alice');
+  const ids = Array.from({ length: 300 }, (_, at) => at + 1);
+  for (const id of ids) {
+    await call('POST', '/plants', { token: alice, json: { name: 'n'.repeat(200) } });
+    await call('DELETE', `/plants/${id}`, { token: alice });
+  }
+  const whole = await call('GET', '/bin', { token: alice });
+  assert.deepEqual(idsOf(whole), ids.toReversed());
+  assert.equal(whole.headers.get('link'), null);
+  for (const limit of [1, 7, 150, 300, 1_000]) {
+    const seen: number[] = [];
+    for (let target = `/bin?limit=${limit}`; ;) {
+      const page = await call('GET', target, { token: alice });
+      seen.push(...idsOf(page));
+      const link = page.headers.get('link');
+      if (link === null) break;
+      const [, next = ''] = /^<https:\/\/plants\.example\/x(.*)>; rel="next"$/.exec(link) ?? [];
+      assert.equal(idsOf(page).length, limit);
+      target = next;
+    }
+    assert.deepEqual(seen, ids.toReversed(), `limit ${limit}`);
+  }
+  const head = await call('HEAD', '/bin?limit=1', { token: alice });
+  assert.deepEqual([head.status, head.text], [200, '']);
+  const link = head.headers.get('link') ?? '';
+  assert.match(link, /\/bin\?limit=1&after=\d+-\d+>; rel="next"$/);
+});
+
+it('the bin refuses what is no page of it', async (t) => {
+  const { call, token } = await startApp(t);
+  const alice = await token('alice');
+  const at = `after=${'9'.repeat(15)}-${'9'.repeat(9)}`;
+  assert.equal((await call('GET', `/bin?${at}`, { token: alice })).status, 200);
+  for (const query of [
+    'after=',
+    'after=1',
+    'after=1-',
+    'after=-1-1',
+    'after=01-1',
+    `after=1${'0'.repeat(15)}-1`,
+    'after=1-1000000000',
+    `${at}&${at}`,
+    'limit=0',
+    'limit=1001',
+    'tag=a',
+    'fields=id',
+  ]) {
+    const { status, json } = await call('GET', `/bin?${query}`, { token: alice });
+    assert.equal(status, 400, query);
+    const [fault] = (json as { errors: { parameter: string }[] }).errors;
+    assert.equal(fault?.parameter, query.split('=')[0]);
+  }
+  assert.equal((await call('OPTIONS', '/bin')).headers.get('allow'), 'GET, HEAD, OPTIONS');
+  assert.equal((await call('DELETE', '/bin', { token: alice })).status, 405);
+  assert.equal((await call('GET', '/bin/1', { token: alice })).status, 404);
+  assert.equal((await call('GET', '/bin')).status, 401);
+});
+
+it('the bin is empty without a log', async (t) => {
+  const { call, token } = await startApp(t, { keepChangesMs: 0 });
+  const alice = await token('alice');
+  await call('POST', '/plants', { token: alice, json: { name: 'a' } });
+  await call('DELETE', '/plants/1', { token: alice });
+  assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
+});
