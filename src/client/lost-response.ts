@@ -1,6 +1,6 @@
 /**
  * What the client concludes if a request fails: whether the request may have changed the store, and whether it has done so
- * although the response was lost. Decision 27 has the rules.
+ * although the response was lost. docs/reference/client.md describes the rules.
  */
 import { isProblem, type Failure } from './problem.ts';
 import type { NewPlant, PlantChange, PlantPatch } from './types.ts';
