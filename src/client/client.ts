@@ -75,8 +75,9 @@ export class PlantStore {
         const isReplay = reply.headers.has('idempotent-replayed');
         return { id: plant.id ?? idOf(call, reply), plant: reply.json, isReplay };
       } catch (error) {
-        // An earlier attempt may have created the plant, if its response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
+        // An earlier attempt may have created the plant, if its response was lost. With a key, the service knows.
+        const mayExist = call.outcomeUnknown && idempotencyKey === undefined;
+        if (!mayExist || !isProblem(error, 'id-taken')) throw error;
         const found = await findCreated(plant, (id) => this.#getAll(call, id));
         if (found === undefined) throw error;
         return { id: found.id, plant: select(found, fields), isReplay: true };

@@ -23,7 +23,11 @@ export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
 /** Maximum number of changes in a history. */
 export const maxHistory = 100;
 
-/** How many of the oldest changes of a store a group of changes checks, to remove those that are too old. */
+/**
+ * How many of the oldest changes of a store a group of changes checks, to remove those that are too old and precede all
+ * others: the creation of a plant stays as long as what happened before with its id. If the clock of a process was ahead,
+ * changes stay for longer.
+ */
 export const maxRemovedChanges = 512;
 
 /**

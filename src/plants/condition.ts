@@ -41,6 +41,6 @@ export function assertCondition(
 const hasChanged =
   'The plant has changed since you read it. Get it again, then decide whether to repeat your change with its new "ETag".';
 const isExcluded =
-  '"If-None-Match" has the present entity tag of the plant, or "*". To change the plant only if it is as you have read it, send its "ETag" in "If-Match".';
+  '"If-None-Match" has the current entity tag of the plant, or "*". To change the plant only if it is as you have read it, send its "ETag" in "If-Match".';
 const onlyWeak =
-  'A weak entity tag (W/"...") never satisfies "If-Match". Usually a proxy that compresses responses made it weak: switch compression off there.';
+  '"If-Match" has no strong entity tag, and a weak one (W/"...") never satisfies it. Usually a proxy that compresses responses made it weak: switch compression off there.';

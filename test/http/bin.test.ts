@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { startApp, type Answer } from '../support/app.ts';
-import { itOnce as it } from '../support/storages.ts';
+import { it as itOnEach, itOnce as it } from '../support/storages.ts';
 
 interface Deleted {
   id: number;
@@ -120,3 +120,24 @@ it('the bin is empty without a log', async (t) => {
   await call('DELETE', '/plants/1', { token: alice });
   assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
 });
+
+itOnEach(
+  'neither the bin nor a history has an earlier plant with the id, though a clock was ahead',
+  async (t) => {
+    const { call, token, database } = await startApp(t, { keepChangesMs: 1 });
+    const [alice, bob] = [await token('alice'), await token('bob')];
+    await call('POST', '/plants', { token: alice, json: { name: 'secret', id: 5 } });
+    await call('DELETE', '/plants/5', { token: alice });
+    await database.run(`UPDATE changes SET at = at + 60000 WHERE event = 'deleted'`);
+    await call('POST', '/plants', { token: bob, json: { name: 'b', id: 5 } });
+    const names = Array.from({ length: 20 }, (_, at) => `b ${at}`); // each change removes old ones
+    for (const name of names) {
+      await call('PATCH', '/plants/5', { token: bob, json: { name } });
+    }
+    const { text } = await call('GET', '/plants/5/history', { token: bob });
+    assert.doesNotMatch(text, /secret|deleted/);
+    assert.match(text, /"created"/);
+    assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
+    assert.equal((await call('GET', '/plants/5/history', { token: alice })).status, 404);
+  },
+);

@@ -26,10 +26,8 @@ const maxScannedDeletions = 1_000;
 
 /**
  * Returns up to `$4` plants whose last change is their deletion among the deletions before a position, and the last one
- * that it checked. The last change of a plant that exists is its deletion if the clock of a process was ahead, and what
- * followed was removed as too old.
- *
- * For EXISTS, PostgreSQL could read all plants of the store into a hash table. OFFSET 0 lets it check each deletion once.
+ * that it checked. They stay in the order of the deletions: an ORDER BY would check all of them, and then sort. OFFSET 0
+ * lets PostgreSQL check each deletion once.
  */
 function binStep(condition: string): Statement<BinRow> {
   return sql`
@@ -41,9 +39,6 @@ function binStep(condition: string): Statement<BinRow> {
           SELECT 1 FROM plant_store.changes
           WHERE changes.store = $1 AND changes.plant = deletions.plant
             AND (changes.version, changes.number) > (deletions.version, deletions.number))
-        AND (
-          SELECT plants.id FROM plant_store.plants
-          WHERE plants.store = $1 AND plants.id = deletions.plant) IS NULL
         AND EXISTS (
           SELECT 1 FROM plant_store.users
           WHERE users.store = $1 AND users.id = deletions.owner

@@ -67,8 +67,11 @@ const into = `
     (store, version, number, event, at, user_id, token, request, plant, owner, name, tag)`;
 const columns = 'event, at, user_id, owner, name, tag';
 const oldest = `
-  SELECT version, number, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
-  LIMIT ${maxRemovedChanges}`;
+  SELECT version, number, max(at) OVER (ORDER BY version, number) AS newest
+  FROM (
+    SELECT version, number, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
+    LIMIT ${maxRemovedChanges}
+  ) AS first_ones`;
 
 export const logSql = {
   // In the form that Citus plans fastest (statements.ts). It accepts no cast around an `unnest`.
@@ -79,7 +82,7 @@ export const logSql = {
   removeOld: sql`
     DELETE FROM plant_store.changes USING (${oldest}) AS oldest
     WHERE changes.store = $1 AND changes.version = oldest.version
-      AND changes.number = oldest.number AND oldest.at < $2`,
+      AND changes.number = oldest.number AND oldest.newest < $2`,
   // The version of the store, and the number of its last change.
   findEnd: sql<readonly [version: number, number: number]>`
     SELECT version, coalesce((

@@ -78,18 +78,18 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   const insert = prepare(`
     INSERT INTO changes (store, version, number, event, at, user, token, request, plant, owner, name, tag)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
-  const oldest = `SELECT version, number, at FROM changes WHERE store = ?1 ORDER BY version, number`;
-  const findOldest = prepare<[version: number, number: number, at: number]>(`${oldest} LIMIT 1`);
+  const oldest = `FROM changes WHERE store = ?1 ORDER BY version, number`;
+  const findOldest = prepare<[at: number]>(`SELECT at ${oldest} LIMIT 1`);
   const removeOldest = prepare(`
     DELETE FROM changes WHERE (store, version, number) IN (
-      SELECT ?1, version, number FROM (${oldest} LIMIT ${maxRemovedChanges}) WHERE at < ?2)`);
-  // The last change of a plant that exists is its deletion if the clock of a process was ahead, and what followed was
-  // removed as too old.
+      SELECT ?1, version, number FROM (
+        SELECT version, number, max(at) OVER (ORDER BY version, number) AS newest
+        FROM (SELECT version, number, at ${oldest} LIMIT ${maxRemovedChanges}))
+      WHERE newest < ?2)`);
   const findDeletion = prepare<DeletionRow>(`
     SELECT owner, name, tag, at, user, version, number FROM changes
     WHERE store = ?1 AND (version, number) = (SELECT version, number FROM ${ofPlant} LIMIT 1)
-      AND event = 'deleted' AND NOT EXISTS (SELECT 1 FROM plants WHERE store = ?1 AND id = ?2)
-      AND NOT EXISTS (
+      AND event = 'deleted' AND NOT EXISTS (
         SELECT 1 FROM users
         WHERE store = ?1 AND user = changes.owner AND removed_version >= changes.version)`);
   const listDeletions = prepare<[version: number, number: number, owner: number, plant: number]>(`
@@ -183,13 +183,12 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       );
     },
 
-    /** Removes a bounded number of changes that are too old. */
+    /** Removes a bounded number of changes that are too old, as `maxRemovedChanges` describes. */
     removeOld(store: number): void {
       if (keepMs === undefined) return;
-      const nowMs = Date.now();
-      const [, , oldestAt = nowMs] = findOldest.get(store) ?? [];
-      // A process whose clock was ahead can have written the oldest change.
-      if (oldestAt < nowMs - keepMs || oldestAt > nowMs) removeOldest.run(store, nowMs - keepMs);
+      const keptSince = Date.now() - keepMs;
+      const [oldestAt = keptSince] = findOldest.get(store) ?? [];
+      if (oldestAt < keptSince) removeOldest.run(store, keptSince);
     },
   };
 }
