@@ -11,7 +11,7 @@ itOnEach('the log of many random changes replays to the store', async (t) => {
   await using storage = await database.open();
   await using other = await database.open();
   const replays = fc.asyncProperty(batches(60), (all) => logReplays([storage, other], all, {}));
-  await rounds(t, (_, seed) => fc.assert(replays, { seed, numRuns: 10 }));
+  await rounds(t, (_, seed) => fc.assert(replays, { seed, numRuns: 10, endOnFailure: true }));
 });
 
 it(

@@ -210,6 +210,8 @@ class Run {
   readonly #acknowledged = new Map<string, string>();
   /** Requests of updates, which can have changed nothing. */
   readonly #updates = new Set<string>();
+  /** One user at a time: two who are each other's heirs would pass the plants on for ever. */
+  #isRemoving = false;
   #requests = 0;
 
   constructor(processes: readonly [Storage, Storage], store: string) {
@@ -290,16 +292,19 @@ class Run {
         const heir = await users.find(this.#store, step.other);
         if (heir === undefined || step.other === step.who) return undefined;
         if (step.kind === 'move') await users.movePlants(caller, heir.user, 3);
-        else {
-          await removeUser(storage, caller, heir.user);
-          this.#tokens.delete(step.who);
-        }
+        else if (!this.#isRemoving) await this.#remove(storage, step.who, caller, heir.user);
         return undefined;
       }
       case 'token':
         await this.#addToken(storage, step.who);
         return undefined;
     }
+  }
+
+  async #remove(storage: Storage, name: Name, user: Caller, heir: number): Promise<void> {
+    this.#isRemoving = true;
+    await removeUser(storage, user, heir).finally(() => (this.#isRemoving = false));
+    this.#tokens.delete(name);
   }
 
   async #callerOf(storage: Storage, name: Name): Promise<Caller> {

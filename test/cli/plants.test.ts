@@ -184,7 +184,7 @@ describe('plants', { concurrency: 2 }, () => {
     });
     const change = async (tag: string) => store.update(1, { tag });
     for (let at = 1; at < 100; at++) await change(`tag ${at}`);
-    const isCut = /^Earlier changes than these 100 are not shown\.$/m;
+    const isCut = /^Only the latest 100 changes are shown\.$/m;
     assert.doesNotMatch(await shownBy(['plants', 'history', '1'], env), isCut);
     await change('one more');
     assert.match(await shownBy(['plants', 'history', '1'], env), isCut);

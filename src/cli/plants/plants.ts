@@ -85,7 +85,7 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
     ]);
     print(tableOf(['AT', 'USER', 'CHANGE', 'NAME BEFORE', 'TAG BEFORE', 'OWNER BEFORE'], rows));
     const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
-    if (isCut) printError(`Earlier changes than these ${maxHistory} are not shown.`);
+    if (isCut) printError(`Only the latest ${maxHistory} changes are shown.`);
   });
 }
 

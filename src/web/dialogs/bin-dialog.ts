@@ -6,8 +6,7 @@ import type { Connection } from '../session/connection.ts';
 import { element, show } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
 import { whileBusy } from '../shared/form.ts';
-import { restoreFault } from '../table/delete-plants.ts';
-import { rowFields } from '../table/plant-list.ts';
+import { restore } from '../table/delete-plants.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
 
 /** How many plants the dialog shows, and how many more at each press. */
@@ -33,19 +32,28 @@ export class BinDialog extends MenuDialog {
     this.#canRestore = scopes.includes('plants:write');
     this.#plants = [];
     this.#shown = 0;
-    this.#others = this.connection.store.listDeleted({ pageSize: moreCount + 1 });
+    this.#others = undefined;
     this.#draw();
   }
 
   /** Shows the first plants, or more. */
   protected async load(): Promise<void> {
+    if (this.#others === undefined) {
+      this.#others = this.connection.store.listDeleted({ pageSize: moreCount + 1 });
+      this.#plants = [];
+    }
     const others = this.#others;
     const wanted = this.#shown + moreCount;
-    while (this.#plants.length <= wanted) {
-      const next = await others?.next();
-      if (others !== this.#others) return; // the dialog was opened again meanwhile
-      if (next === undefined || next.done === true) break;
-      this.#plants.push(next.value);
+    try {
+      while (this.#plants.length <= wanted) {
+        const next = await others.next();
+        if (others !== this.#others) return; // the dialog was opened again meanwhile
+        if (next.done === true) break;
+        this.#plants.push(next.value);
+      }
+    } catch (error) {
+      if (others === this.#others) this.#others = undefined; // it has ended: the next press reads all again
+      throw error;
     }
     this.#shown = wanted;
     this.#draw();
@@ -74,20 +82,15 @@ export class BinDialog extends MenuDialog {
     const details = element('p', { className: 'entry-facts hint' }, facts.join(' · '));
     if (!this.#canRestore) return element('li', {}, nameOf(name), details);
     const button = element('button', { type: 'button', ariaLabel: `Restore ${name}` }, 'Restore');
-    const restore = () => this.form.run(() => this.#restore(plant));
-    button.addEventListener('click', () => void whileBusy(button, restore));
+    const press = () => this.form.run(() => this.#restore(plant));
+    button.addEventListener('click', () => void whileBusy(button, press));
     return element('li', {}, nameOf(name), button, details);
   }
 
   async #restore(plant: DeletedPlant): Promise<string> {
-    let done: string;
-    try {
-      const restored = await this.connection.store.restore(plant.id, { fields: rowFields });
-      this.#onBack(restored);
-      done = `Restored “${restored.name}”.`; // with this id, another plant can have been deleted since
-    } catch (error) {
-      done = restoreFault(error, plant);
-    }
+    const { current, fault } = await restore(this.connection.store, plant);
+    if (current !== undefined) this.#onBack(current);
+    const done = fault ?? `Restored “${current?.name}”.`; // with this id, another plant can have been deleted since
     this.#plants = this.#plants.filter((other) => other !== plant);
     this.#shown--;
     this.#draw();

@@ -50,24 +50,33 @@ export async function restorePlants(
 ): Promise<void> {
   const restored: Plant[] = [];
   const failures = await withEach(plants, 'Restoring', async (plant) => {
-    try {
-      restored.push(await store.restore(plant.id, { fields: rowFields }));
-      return undefined;
-    } catch (error) {
-      return restoreFault(error, plant);
-    }
+    const { current, fault } = await restore(store, plant);
+    if (current !== undefined) restored.push(current);
+    return fault;
   });
   onBack(restored);
   if (failures.length > 0) toast(failureText(failures, 'restored'));
   else toast(`Restored ${whatOf(plants)}.`);
 }
 
-/** Why a plant cannot be restored, and what to do. Throws other errors. */
-export function restoreFault(error: unknown, { name, tag }: Pick<Plant, 'name' | 'tag'>): string {
-  if (isProblem(error, 'id-taken')) return 'It is back already, or another plant has its id.';
-  if (!isProblem(error, 'plant-not-found')) throw error;
-  const tagged = tag === '' ? '' : ` with the tag “${tag}”`;
-  return `The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
+/** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */
+export async function restore(
+  store: PlantStore,
+  { id, name, tag }: Pick<Plant, 'id' | 'name' | 'tag'>,
+): Promise<{ current?: Plant | undefined; fault?: string }> {
+  try {
+    return { current: await store.restore(id, { fields: rowFields }) };
+  } catch (error) {
+    if (isProblem(error, 'id-taken')) {
+      const current = await find(store, id);
+      if (current?.name === name && current.tag === tag) return { current }; // somebody was faster
+      return { current, fault: `“${name}” was changed or replaced after somebody restored it.` };
+    }
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    const tagged = tag === '' ? '' : ` with the tag “${tag}”`;
+    const fault = `The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
+    return { fault };
+  }
 }
 
 /** Does something with each plant. Returns why it failed, for each plant with which it did. */

@@ -90,8 +90,8 @@ export class PlantList {
       this.#hasGrown = true;
       return undefined;
     }
-    const isThere = this.#plants[row]?.id === id; // it was read meanwhile
-    if (!isThere) this.#plants.splice(row, 0, plant);
+    const isThere = this.#plants[row]?.id === id; // it was read meanwhile, or the page did not see it go
+    this.#plants.splice(row, isThere ? 1 : 0, plant);
     this.#onChange();
     return row;
   }

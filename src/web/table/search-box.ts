@@ -25,8 +25,10 @@ export class SearchBox {
     this.#input.value = text ?? '';
   }
 
+  /** Accents alone, such as that of a key that waits for its letter, are no text yet. */
   get #wanted(): string | undefined {
-    return this.#input.value.trim() || undefined;
+    const text = this.#input.value.trim();
+    return /^[\s\p{M}]*$/u.test(text.normalize('NFKD')) ? undefined : text;
   }
 
   async #search(): Promise<void> {
