@@ -147,6 +147,13 @@ export const tokenNotFound = () =>
     'You have no token with this id. "GET /tokens" lists your tokens.',
   );
 
+/** Why a plant with the id cannot be restored. */
+export const idInUse = (id: number) =>
+  new Problem(
+    'id-taken',
+    `The store already has a plant with the id ${id}. It was restored before, or the id was used again.`,
+  );
+
 export const idTaken = (id: number) =>
   new Problem(
     'id-taken',

@@ -16,11 +16,11 @@ import { countOf } from './shared/format.ts';
 import { announce, toast } from './shared/toast.ts';
 import { deletePlants, restorePlants } from './table/delete-plants.ts';
 import { Editor } from './table/editor.ts';
-import { pageSize, PlantList, rowFields } from './table/plant-list.ts';
+import { pageSize, PlantList } from './table/plant-list.ts';
 import { SearchBox } from './table/search-box.ts';
 import { Selection } from './table/selection.ts';
 import { Table } from './table/table.ts';
-import { parametersOf, textOf, viewOfAddress, type View } from './table/view.ts';
+import { hasTag, pagesOf, parametersOf, textOf, viewOfAddress, type View } from './table/view.ts';
 
 let view: View = {};
 let canRead = false;
@@ -102,10 +102,9 @@ async function search(q: string | undefined): Promise<void> {
 function openList(): PlantList {
   const filter = view;
   const read = async (after: number | undefined) => {
-    const options = { fields: rowFields, pageSize, ...filter, after };
-    const { value: plants } = await store.pages(options).next();
-    suggestTags(plants ?? []);
-    return plants ?? [];
+    const { value: plants = [] } = await pagesOf(store, filter, { pageSize, after }).next();
+    suggestTags(plants);
+    return plants;
   };
   const opened: PlantList = new PlantList(read, () => {
     if (nextList === opened) showList(opened);
@@ -133,7 +132,7 @@ function addPlants(plants: readonly Plant[]): void {
   suggestTags(plants);
   if (view.q !== undefined) return reload(); // only the service knows what contains the text
   for (const plant of plants) {
-    if (view.tag !== undefined && plant.tag !== view.tag) continue;
+    if (!hasTag(view, plant)) continue;
     const row = (nextList ?? list)?.add(plant);
     if (row !== undefined) table.activate(row);
   }

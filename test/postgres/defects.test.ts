@@ -25,7 +25,7 @@ it('PostgreSQL: rejects with the error of a defect, and other requests get their
   const create = (name: string) => storage.plants.create(caller, { name });
   const find = (id: number) => storage.plants.find(caller, id);
   const created = await Promise.all(['a', 'b', 'c'].map(create));
-  const plants = created.map(({ isReplay: _, ...plant }) => plant);
+  const plants = created.map(({ id, name, tag, owner }) => ({ id, name, tag, owner }));
   const findAll = () => Promise.all(plants.map(({ id }) => find(id)));
 
   const passesThrough = (error: unknown) => error === defect;

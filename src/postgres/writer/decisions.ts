@@ -15,7 +15,7 @@ import { assertCondition } from '../../plants/condition.ts';
 import { maxId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { plantOfKey, type CreateKey, type StoredKey } from '../../plants/idempotency.ts';
-import { defect, idTaken, Problem } from '../../problem.ts';
+import { defect, idInUse, idTaken, Problem } from '../../problem.ts';
 import { quotaProblem, type Quotas } from '../../plants/quota.ts';
 import type { LogEntry } from '../tables/log.ts';
 
@@ -146,7 +146,7 @@ export class Decisions {
     const existing = this.state.plants.get(id);
     const last = existing ?? this.state.deleted.get(id);
     if (last === undefined || !reaches(reach, last.owner)) return undefined;
-    if (existing !== undefined) throw idTaken(id);
+    if (existing !== undefined) throw idInUse(id);
     this.#assertRoom(last.owner);
     this.#add(last);
     this.#log('restored', change, id, undefined, true);

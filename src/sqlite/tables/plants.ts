@@ -6,7 +6,7 @@ import { updatedPlant, type ChangeOf, type ChangeResults } from '../../plants/ch
 import { assertCondition } from '../../plants/condition.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
-import { idTaken } from '../../problem.ts';
+import { idInUse, idTaken } from '../../problem.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare } from '../driver.ts';
@@ -112,7 +112,7 @@ export function openPlants(
     restore([, store, reachBefore, id, by, request]: ChangeOf<'restore'>): OwnedPlant | undefined {
       const reach = grants.callerSince(by)?.write ?? reachBefore;
       const existingOwner = find.get(store, id)?.[2];
-      if (existingOwner !== undefined && reaches(reach, existingOwner)) throw idTaken(id);
+      if (existingOwner !== undefined && reaches(reach, existingOwner)) throw idInUse(id);
       const deleted = existingOwner === undefined ? log.findDeleted(store, id) : undefined;
       if (deleted === undefined || !reaches(reach, deleted.owner)) return undefined;
       const { owner, name, tag } = deleted;

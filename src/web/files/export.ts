@@ -6,7 +6,7 @@ import { writeCsv } from '../../client/csv.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import type { View } from '../table/view.ts';
+import { pagesOf, type View } from '../table/view.ts';
 
 const fields = ['id', 'name', 'tag'] as const;
 type Exported = Pick<Plant, (typeof fields)[number]>;
@@ -21,7 +21,8 @@ const formats = {
   json: {
     type: 'application/json',
     start: '[',
-    row: (plant: Exported, isFirst: boolean) => `${isFirst ? '' : ','}\n${JSON.stringify(plant)}`,
+    row: (plant: Exported, isFirst: boolean) =>
+      `${isFirst ? '' : ','}\n${JSON.stringify(plant, [...fields])}`,
     end: '\n]\n',
   },
 };
@@ -42,7 +43,7 @@ export function offerExport(store: PlantStore, viewOf: () => View): void {
       // A Blob can be larger than the memory of the page: browsers move it to the disk.
       let file = new Blob([start], { type });
       let count = 0;
-      for await (const plants of store.pages({ fields, ...viewOf(), signal })) {
+      for await (const plants of pagesOf(store, viewOf(), { signal })) {
         const rows = plants.map((plant, at) => row(plant, count + at === 0));
         file = new Blob([file, ...rows], { type });
         count += plants.length;

@@ -3,6 +3,7 @@
  * is for the text that the box has then.
  */
 import { byId } from '../shared/dom.ts';
+import { isText } from './view.ts';
 
 export class SearchBox {
   readonly #input = byId('search-input', HTMLInputElement);
@@ -25,10 +26,9 @@ export class SearchBox {
     this.#input.value = text ?? '';
   }
 
-  /** Accents alone, such as that of a key that waits for its letter, are no text yet. */
   get #wanted(): string | undefined {
     const text = this.#input.value.trim();
-    return /^[\s\p{M}]*$/u.test(text.normalize('NFKD')) ? undefined : text;
+    return isText(text) ? text : undefined;
   }
 
   async #search(): Promise<void> {

@@ -1,11 +1,13 @@
 /**
  * Which plants the table shows. It is in the address after `#`, so that reloading the page and the back button work.
  */
+import type { ListOptions, Plant, PlantStore } from '../../client/client.ts';
 import { hashParameter } from '../shared/dom.ts';
+import { rowFields } from './plant-list.ts';
 
 /** A member is undefined if it excludes no plant. */
 export interface View {
-  /** The whole tag. */
+  /** The whole tag, in any case. */
   tag?: string | undefined;
   /** A part of the name or the tag. */
   q?: string | undefined;
@@ -13,6 +15,30 @@ export interface View {
 
 export function viewOfAddress(): View {
   return { tag: hashParameter('tag'), q: hashParameter('q') };
+}
+
+/** Whether a plant has the tag of the view. */
+export function hasTag({ tag }: View, plant: Plant): boolean {
+  return tag === undefined || plant.tag.toLowerCase() === tag.toLowerCase();
+}
+
+/** Whether the service can search for the text. Accents alone, such as a key that waits for its letter, are none. */
+export function isText(text: string): boolean {
+  return !/^[\s\p{M}]*$/u.test(text.normalize('NFKD'));
+}
+
+/** The plants of the view in pages that are not empty. A search for a tag finds it in any case. */
+export async function* pagesOf(
+  store: PlantStore,
+  view: View,
+  options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal'>,
+): AsyncGenerator<Plant[], undefined> {
+  const { tag, q = tag } = view;
+  const filter = q !== undefined && isText(q) ? { q } : { tag };
+  for await (const page of store.pages({ ...options, ...filter, fields: rowFields })) {
+    const plants = page.filter((plant) => hasTag(view, plant));
+    if (plants.length > 0) yield plants;
+  }
 }
 
 /** The view as parameters of an address. */
