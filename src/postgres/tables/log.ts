@@ -66,12 +66,8 @@ const into = `
   INSERT INTO plant_store.changes
     (store, version, number, event, at, user_id, token, request, plant, owner, name, tag)`;
 const columns = 'event, at, user_id, owner, name, tag';
-const oldest = `
-  SELECT version, number, max(at) OVER (ORDER BY version, number) AS newest
-  FROM (
-    SELECT version, number, at FROM plant_store.changes WHERE store = $1 ORDER BY version, number
-    LIMIT ${maxRemovedChanges}
-  ) AS first_ones`;
+const oldest = (wanted: string, limit: number) => `
+  SELECT ${wanted} FROM plant_store.changes WHERE store = $1 ORDER BY version, number LIMIT ${limit}`;
 
 export const logSql = {
   // In the form that Citus plans fastest (statements.ts). It accepts no cast around an `unnest`.
@@ -79,9 +75,14 @@ export const logSql = {
     VALUES ($1, $2, unnest($3::integer[]), unnest($4::text[]), $5, unnest($6::bigint[]), unnest($7::text[]),
       unnest($8::text[]), unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::text[]),
       unnest($12::text[]))`,
+  // Mostly, the first condition is false, and nothing else is read.
   removeOld: sql`
-    DELETE FROM plant_store.changes USING (${oldest}) AS oldest
-    WHERE changes.store = $1 AND changes.version = oldest.version
+    DELETE FROM plant_store.changes USING (
+      SELECT version, number, max(at) OVER (ORDER BY version, number) AS newest
+      FROM (${oldest('version, number, at', maxRemovedChanges)}) AS first_ones
+    ) AS oldest
+    WHERE (${oldest('at', 1)}) < $2
+      AND changes.store = $1 AND changes.version = oldest.version
       AND changes.number = oldest.number AND oldest.newest < $2`,
   // The version of the store, and the number of its last change.
   findEnd: sql<readonly [version: number, number: number]>`
