@@ -66,7 +66,7 @@ it('a list that was read before a delete does not bring the row back', { skip },
     await route.continue();
   });
   await page.route(
-    '**/plants?*tag=indoor*',
+    '**/plants?*q=indoor*',
     async (route) => {
       const response = await route.fetch();
       listed.resolve();
