@@ -97,7 +97,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
     .option(
       '--key <text>',
-      'identifies this import: a row is added once under a key in 24 hours; by default the path of the file, and a random text for standard input',
+      'identifies this import: with the same key, a row is not added again for 24 hours; by default the path of the file, and a random text for standard input',
     )
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }

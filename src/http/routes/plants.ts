@@ -162,7 +162,7 @@ export function plantRoutes(
         const assertWanted = () => assertConnected(reply);
         const page = await storage.log.deleted(grant.caller, { ...wanted, assertWanted });
         const users = page.plants.flatMap(({ owner, deletedBy }) =>
-          [owner, deletedBy ?? []].flat(),
+          deletedBy === undefined ? [owner] : [owner, deletedBy],
         );
         const names = await storage.users.namesOf(grant.caller.store, users);
         const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
@@ -191,9 +191,11 @@ function toEntry({ event, atMs, user, owner, name, tag }: PlantChange) {
 
 /** Without what the storage does not have: the user of an operator's command. */
 function toDeleted(plant: DeletedPlant, names: ReadonlyMap<number, string>) {
-  const { id, name, tag, owner, deletedAtMs, deletedBy = 0 } = plant;
+  const { id, name, tag, deletedAtMs } = plant;
+  const owner = names.get(plant.owner);
   const deletedAt = new Date(deletedAtMs).toISOString();
-  return { id, name, tag, owner: names.get(owner), deletedAt, deletedBy: names.get(deletedBy) };
+  const deletedBy = plant.deletedBy === undefined ? undefined : names.get(plant.deletedBy);
+  return { id, name, tag, owner, deletedAt, deletedBy };
 }
 
 interface PlantRequest {
