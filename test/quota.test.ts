@@ -225,6 +225,31 @@ it('a lower quota keeps all plants; it applies to plants that are older than it'
   assert.equal(await create(after, alice), userFull(4));
 });
 
+it('changes of one group have the outcomes of the same changes one by one', async (t) => {
+  const database = await testDatabase(t);
+  const before = await open(t, database);
+  const alice = await caller(before, 'alice');
+  const maria = await caller(before, 'maria', 'manager');
+  for (const id of [1, 2]) assert.equal(await create(before, alice, id), id);
+  for (const [perUser, restored] of [
+    [1, userFull(1)],
+    [2, 1],
+  ] as const) {
+    const storage = await open(t, database, { perUser });
+    const restore = storage.plants.restore.bind(storage.plants, maria, 1);
+    const outcome = () =>
+      restore().then(
+        (plant) => plant?.id,
+        ({ detail }: Problem) => detail,
+      );
+    assert.deepEqual(await Promise.all([storage.plants.delete(maria, 1), outcome()]), [
+      true,
+      restored,
+    ]);
+    if (restored !== 1) await before.plants.restore(maria, 1);
+  }
+});
+
 it('a transaction that is rolled back uses no room', async (t) => {
   const database = await testDatabase(t);
   const [one, other] = [
