@@ -42,8 +42,8 @@ export class Writer {
     this.#onDiskFailure = onDiskFailure;
   }
 
-  async change<C extends Change>(change: C): Promise<ResultOfChange<C>> {
-    return (await this.write(pack(change))) as ResultOfChange<C>; // the result of this change
+  change<C extends Change>(change: C): Promise<ResultOfChange<C>> {
+    return this.write(pack(change)) as Promise<ResultOfChange<C>>; // the result of this change
   }
 
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
