@@ -9,15 +9,7 @@
 import { reaches, type Identified, type Reach } from '../access/access.ts';
 import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
-import type {
-  Change,
-  ChangeKind,
-  ChangeResults,
-  Creation,
-  Deletion,
-  Restoration,
-  Update,
-} from './changes.ts';
+import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
 import { assertCondition } from './condition.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
 import { maxId } from './ids.ts';
@@ -74,8 +66,7 @@ export interface Decision {
 
 /** Throws the Problem of a change that is refused. */
 export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules): Decision {
-  const reach = facts.reachNow(change.by);
-  const { result, step } = stepOf(change, reach, facts, hasLog);
+  const { result, step } = stepOf(change, facts, hasLog);
   if (step === undefined) return { result };
   const { event, before, after, key } = step;
   const isNew = before === undefined;
@@ -100,16 +91,17 @@ interface Outcome {
   step?: Step;
 }
 
-function stepOf(change: Change, reach: Reach | undefined, facts: Facts, hasLog: boolean): Outcome {
+function stepOf(change: Change, facts: Facts, hasLog: boolean): Outcome {
+  const reachNow = facts.reachNow(change.by);
+  if (change.kind === 'create') return create(change, facts);
+  const reach = reachNow ?? change.reach;
   switch (change.kind) {
-    case 'create':
-      return create(change, facts);
     case 'update':
       return update(change, find(change, reach, facts));
     case 'delete':
       return remove(find(change, reach, facts));
     case 'restore':
-      return restore(change, reach, facts, hasLog);
+      return restore(change.id, reach, facts, hasLog);
   }
 }
 
@@ -137,12 +129,7 @@ function remove(before: OwnedPlant | undefined): Outcome {
 }
 
 /** Without a log, nothing can be restored. */
-function restore(
-  { id, reach: reachBefore }: Restoration,
-  reach: Reach = reachBefore,
-  facts: Facts,
-  hasLog: boolean,
-): Outcome {
+function restore(id: number, reach: Reach, facts: Facts, hasLog: boolean): Outcome {
   const existing = facts.plant(id);
   const last = existing ?? (hasLog ? facts.deleted(id) : undefined);
   if (last === undefined || !reaches(reach, last.owner)) return { result: undefined };
@@ -150,10 +137,10 @@ function restore(
   return { result: last, step: { event: 'restored', before: undefined, after: last } };
 }
 
-/** The plant within the reach that the caller has now. Throws `precondition-failed`. */
+/** The plant if it is within reach. Throws `precondition-failed`. */
 function find(
-  { id, reach: reachBefore, condition }: Update | Deletion,
-  reach: Reach = reachBefore,
+  { id, condition }: Update | Deletion,
+  reach: Reach,
   facts: Facts,
 ): OwnedPlant | undefined {
   const plant = facts.plant(id);

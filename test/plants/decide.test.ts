@@ -265,7 +265,7 @@ class Run {
       case 1:
         reach.set(
           user,
-          this.#pick<Reach>(['all', [user], users, [user, (user % 3) + 1].toSorted()]),
+          this.#pick<Reach>(['all', [user], users, [1, user].slice(user === 1 ? 1 : 0)]),
         );
         outdated.add(user);
         break;

@@ -138,18 +138,14 @@ export type AppendToLog = (
   entries: readonly LogEntry[],
 ) => BoundStatement[];
 
-/** `keepMs` as in `WriteSettings`. */
+/** `keepMs` as in `WriteSettings`. A change raises the version even without a log: a copy in progress must notice it. */
 export function appenderTo(keepMs: number | undefined): AppendToLog {
   return (store, locked, entries) => {
     const [version = 0] = (locked?.[0] ?? []) as [number?]; // see above
-    const isLogged = entries.length > 0 && keepMs !== 0;
+    const raise: BoundStatement = [logSql.raiseVersion, [store, version + 1]];
     return [
-      ...(isLogged
-        ? [
-            addToLog(store, version + 1, entries),
-            [logSql.raiseVersion, [store, version + 1]] as const,
-          ]
-        : []),
+      ...(entries.length === 0 ? [] : [raise]),
+      ...(entries.length === 0 || keepMs === 0 ? [] : [addToLog(store, version + 1, entries)]),
       ...(keepMs === undefined ? [] : [removeOld(store, keepMs)]),
     ];
   };

@@ -56,7 +56,7 @@ export class StoreChanges {
   /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
   #facts: GroupFacts | undefined;
-  /** Whether a transaction of these changes has failed. */
+  /** Whether an earlier attempt has failed, or found the store locked. */
   #isRepeated = false;
   /** What the changes resolve to if the transaction is committed. */
   readonly outcomes = new Map<QueuedChange, Outcome>();

@@ -170,7 +170,7 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
     },
 
-    /** Adds a change to something other than a plant, if there is a log (decide.ts decides it for plants). */
+    /** Adds a change that is not decided by decide.ts, if there is a log. */
     addUnlessOff(store: number, entry: LogEntry): void {
       if (keepMs !== 0) add(store, entry);
     },
@@ -185,23 +185,19 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   };
 }
 
+/** What an entry says about a share or a token. */
+type Subject = Pick<LogEntry, 'owner' | 'name' | 'tag'>;
+
 /** A share that has ended. */
 export type SharedRow = readonly [owner: number, user: string, access: ShareAccess];
 
-export function shareOfRow([owner, name, tag]: SharedRow): Pick<
-  LogEntry,
-  'owner' | 'name' | 'tag'
-> {
+export function shareOfRow([owner, name, tag]: SharedRow): Subject {
   return { owner, name, tag };
 }
 
 export type TokenOfUserRow = readonly [hash: Uint8Array, scopes: string];
 
-export function tokenOfRow(
-  store: number,
-  owner: number,
-  [hash, tag]: TokenOfUserRow,
-): Pick<LogEntry, 'owner' | 'name' | 'tag'> {
+export function tokenOfRow(store: number, owner: number, [hash, tag]: TokenOfUserRow): Subject {
   return { owner, name: tokenId(hash, store), tag };
 }
 

@@ -68,13 +68,12 @@ export function openPlants(
   /** Returns false, without a change, if the id of a new plant is not free. */
   function write({ id, before, after, lastId, key, entry }: Effect): boolean {
     if (after === undefined) deleteOne.run(store, id);
-    else {
-      const { owner, tag, name } = after;
-      if (before !== undefined) updateOne.run(store, id, name, tag);
-      else if (insert.run(store, id, owner, tag, name).changes === 0) return false;
-      counts.add(store, owner, 1);
+    else if (before !== undefined) updateOne.run(store, id, after.name, after.tag);
+    else if (insert.run(store, id, after.owner, after.tag, after.name).changes === 0) return false;
+    if (before?.owner !== after?.owner) {
+      if (before !== undefined) counts.add(store, before.owner, -1);
+      if (after !== undefined) counts.add(store, after.owner, 1);
     }
-    if (before !== undefined) counts.add(store, before.owner, -1);
     const row = stores.of(store);
     row.lastId = lastId;
     if (entry !== undefined) log.add(store, entry);
