@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Caller, Role } from '../src/access/access.ts';
-import { maxId } from '../src/plants/ids.ts';
 import type { Plant } from '../src/plants/plant.ts';
 import { Problem } from '../src/problem.ts';
 import type { Quotas } from '../src/plants/quota.ts';
@@ -79,26 +78,6 @@ it('a store has at most as many plants as the quota, whoever owns them', async (
   assert.ok(grant && isCreated(await create(storage, grant.caller)));
   assert.ok(await storage.plants.delete(alice, 1));
   assert.equal(await create(storage, bob), 4);
-});
-
-it('a refused create changes nothing, and a quota is the last reason to refuse it', async (t) => {
-  const storage = await open(t, await testDatabase(t), { perUser: 2 });
-  const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-  assert.equal(await create(storage, alice), 1);
-  assert.equal(await create(storage, alice, 1), 'id-taken');
-  assert.equal(await create(storage, alice), 2);
-  assert.equal(await create(storage, alice, 1), 'id-taken');
-  assert.equal(await create(storage, alice, maxId), userFull(2));
-  assert.equal(await create(storage, alice), userFull(2));
-  assert.equal(await create(storage, bob), 3, 'no refused id counts as used');
-  const atOnce = [create(storage, alice, maxId), create(storage, bob), create(storage, bob)];
-  assert.deepEqual(await Promise.all(atOnce), [userFull(2), 4, userFull(2)]);
-  const carol = await caller(storage, 'carol');
-  assert.equal(await create(storage, carol, maxId), maxId);
-  assert.equal(await create(storage, alice), userFull(2));
-  const random = await create(storage, carol);
-  assert.ok(isCreated(random) && random < maxId, String(random));
-  assert.equal(await create(storage, carol), userFull(2));
 });
 
 it('creates of several processes fill a quota exactly', async (t) => {
