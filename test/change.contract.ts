@@ -279,19 +279,14 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const unlogged = await openAgain(t, { keepChangesMs: 0 });
       const alice = await caller(storage, 'alice');
       const { id } = await storage.plants.create(alice, { name: 'first' });
-      const again = async (renew: (plants: Storage['plants']) => Promise<unknown>) => {
-        await storage.plants.delete(alice, id);
-        await renew(unlogged.plants);
-        assert.deepEqual(await idsInBin(storage, alice), []);
-        await unlogged.plants.update(alice, id, { name: 'later' });
-        await unlogged.plants.delete(alice, id);
-        assert.deepEqual(await idsInBin(storage, alice), []);
-        assert.equal(await storage.plants.restore(alice, id), undefined);
-        assert.equal(await storage.log.history(alice, id, 10), undefined);
-        await storage.plants.create(alice, { name: 'next', id });
-      };
-      await again((plants) => plants.restore(alice, id));
-      await again((plants) => plants.create(alice, { name: 'second', id }));
+      await storage.plants.delete(alice, id);
+      await unlogged.plants.create(alice, { name: 'second', id });
+      assert.deepEqual(await idsInBin(storage, alice), []);
+      await unlogged.plants.update(alice, id, { name: 'later' });
+      await unlogged.plants.delete(alice, id);
+      assert.deepEqual(await idsInBin(storage, alice), []);
+      assert.equal(await storage.plants.restore(alice, id), undefined);
+      assert.equal(await storage.log.history(alice, id, 10), undefined);
     });
 
     it('agrees with restores, after random changes of several users', async (t) => {
@@ -425,6 +420,9 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       await storage.users.endAccess(who, 1, 10);
       await storage.users.movePlants(who, bob.user, 10);
       await storage.users.remove(who, 1);
+      for (const role of ['manager', 'manager', undefined] as const) {
+        await caller(storage, 'bob', role);
+      }
       const all = await listAll(storage, { store: 'main' });
       const plant = { plant: 5, owner: 'alice', name: 'a' };
       const shared = { owner: 'alice', name: 'bob' };
@@ -447,6 +445,8 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
         { event: 'share-ended', ...shared, tag: 'read' },
         { event: 'moved', ...plant, tag: '' },
         { event: 'user-removed', owner: 'alice' },
+        { event: 'role-changed', owner: 'bob', name: undefined, tag: 'manager' },
+        ...Array.from({ length: 3 }, () => ({ event: 'token-created', owner: 'bob' })),
       ];
       assert.deepEqual(
         all.map(({ event }) => event),
@@ -462,6 +462,21 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
         }
       }
       for (const { atMs } of all) assert.ok(atMs >= beforeMs && atMs <= Date.now());
+      // The end of all access, and a token with a new role, are one transaction each.
+      const versions = [
+        ...Array.from({ length: 13 }, (_, at) => at + 1),
+        13,
+        14,
+        15,
+        16,
+        16,
+        17,
+        18,
+      ];
+      assert.deepEqual(
+        all.map(({ position }) => position.version),
+        versions,
+      );
       assertAscending(all.map(({ position }) => position));
     });
 
@@ -542,15 +557,21 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       assert.equal(await storage.plants.restore(alice, id), undefined);
     });
 
-    it('is empty without a time to keep changes', async (t) => {
-      await open(t);
+    it('is empty without a time to keep changes, and nothing can be restored', async (t) => {
+      const before = await open(t);
       const storage = await openAgain(t, { keepChangesMs: 0 });
       const alice = await caller(storage, 'alice');
       const { id } = await storage.plants.create(alice, { name: 'a' });
       await storage.plants.update(alice, id, { name: 'b' });
       assert.deepEqual(await storage.log.history(alice, id, 10), []);
-      await storage.plants.delete(alice, id);
-      assert.equal(await storage.plants.restore(alice, id), undefined);
+      await before.plants.delete(alice, id); // the log has this one
+      const { plants } = storage;
+      const together = [plants.restore(alice, id), plants.delete(alice, id)];
+      assert.deepEqual(await Promise.all([...together, plants.restore(alice, id)]), [
+        undefined,
+        false,
+        undefined,
+      ]);
     });
   });
 }

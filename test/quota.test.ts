@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Caller, Role } from '../src/access/access.ts';
-import { maxId } from '../src/plants/ids.ts';
 import type { Plant } from '../src/plants/plant.ts';
 import { Problem } from '../src/problem.ts';
 import type { Quotas } from '../src/plants/quota.ts';
@@ -79,26 +78,6 @@ it('a store has at most as many plants as the quota, whoever owns them', async (
   assert.ok(grant && isCreated(await create(storage, grant.caller)));
   assert.ok(await storage.plants.delete(alice, 1));
   assert.equal(await create(storage, bob), 4);
-});
-
-it('a refused create changes nothing, and a quota is the last reason to refuse it', async (t) => {
-  const storage = await open(t, await testDatabase(t), { perUser: 2 });
-  const [alice, bob] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
-  assert.equal(await create(storage, alice), 1);
-  assert.equal(await create(storage, alice, 1), 'id-taken');
-  assert.equal(await create(storage, alice), 2);
-  assert.equal(await create(storage, alice, 1), 'id-taken');
-  assert.equal(await create(storage, alice, maxId), userFull(2));
-  assert.equal(await create(storage, alice), userFull(2));
-  assert.equal(await create(storage, bob), 3, 'no refused id counts as used');
-  const atOnce = [create(storage, alice, maxId), create(storage, bob), create(storage, bob)];
-  assert.deepEqual(await Promise.all(atOnce), [userFull(2), 4, userFull(2)]);
-  const carol = await caller(storage, 'carol');
-  assert.equal(await create(storage, carol, maxId), maxId);
-  assert.equal(await create(storage, alice), userFull(2));
-  const random = await create(storage, carol);
-  assert.ok(isCreated(random) && random < maxId, String(random));
-  assert.equal(await create(storage, carol), userFull(2));
 });
 
 it('creates of several processes fill a quota exactly', async (t) => {
@@ -223,6 +202,31 @@ it('a lower quota keeps all plants; it applies to plants that are older than it'
   const after = await open(t, database, { perUser: 4 });
   assert.equal(await create(after, alice), 7);
   assert.equal(await create(after, alice), userFull(4));
+});
+
+it('changes of one group have the outcomes of the same changes one by one', async (t) => {
+  const database = await testDatabase(t);
+  const before = await open(t, database);
+  const alice = await caller(before, 'alice');
+  const maria = await caller(before, 'maria', 'manager');
+  for (const id of [1, 2]) assert.equal(await create(before, alice, id), id);
+  for (const [perUser, restored] of [
+    [1, userFull(1)],
+    [2, 1],
+  ] as const) {
+    const storage = await open(t, database, { perUser });
+    const restore = storage.plants.restore.bind(storage.plants, maria, 1);
+    const outcome = () =>
+      restore().then(
+        (plant) => plant?.id,
+        ({ detail }: Problem) => detail,
+      );
+    assert.deepEqual(await Promise.all([storage.plants.delete(maria, 1), outcome()]), [
+      true,
+      restored,
+    ]);
+    if (restored !== 1) await before.plants.restore(maria, 1);
+  }
 });
 
 it('a transaction that is rolled back uses no room', async (t) => {

@@ -517,6 +517,34 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.deepEqual(await storage.shares.of(to.store, 'alice'), { given: [], received: [] });
     });
 
+    it('removes a user again without a change for a later one of the name', async (t) => {
+      const storage = await open(t);
+      const { caller: alice } = await (await user(storage, 'alice'))();
+      const create = async (who: Caller) => {
+        const { id, isReplay } = await storage.plants.create(who, { name: 'a' }, { key: 'key' });
+        return [id, isReplay];
+      };
+      assert.deepEqual(await create(alice), [1, false]);
+      await storage.plants.delete(alice, 1);
+      for (let time = 0; time < 2; time++) assert.ok(await storage.users.remove(alice, 1));
+      const claims = {
+        storeName: 'main',
+        userName: 'alice',
+        role: undefined,
+        scopes: defaultScopes,
+        issuedAtMs: Date.now(),
+        expiresAtMs: Infinity,
+      };
+      // A JWT: a new token would be a change of its own.
+      const grant = await storage.identity.identify({ tokenHash: Buffer.alloc(32), claims });
+      assert.ok(grant);
+      const { caller: again } = grant;
+      assert.deepEqual(await create(again), [2, false]);
+      assert.deepEqual(await create(again), [2, true]);
+      assert.ok(await storage.plants.delete(again, 2));
+      assert.equal((await storage.plants.restore(again, 2))?.id, 2);
+    });
+
     it('makes a removed user a new one with a new token', async (t) => {
       const storage = await open(t);
       for (const role of [undefined, 'manager'] as const) {

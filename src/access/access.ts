@@ -56,7 +56,7 @@ export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read' | 'write' | 'sco
  * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
  * claims of a JWT. Every write compares the version in its transaction and, if it differs, identifies the caller again,
  * so that nothing is written for a revoked token. The log of changes has the user and the id of the token. A tuple,
- * because it is part of changes (changes.ts).
+ * because it is copied to the writer thread of SQLite.
  */
 export type Identified = readonly [
   version: number,

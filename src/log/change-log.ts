@@ -5,16 +5,22 @@
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
  * the plant itself. So a create costs no second copy of its text.
  */
-import type { ReadAccess } from '../access/access.ts';
+import type { Identified, ReadAccess } from '../access/access.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
 export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'] as const;
 export type PlantEvent = (typeof plantEvents)[number];
-/** How something else changed. `share-changed` has another access. */
+/** How something else changed. `share-changed` has another access, and `role-changed` another role of a user. */
 export type AccessEvent =
-  'shared' | 'share-changed' | 'share-ended' | 'token-created' | 'token-revoked' | 'user-removed';
+  | 'shared'
+  | 'share-changed'
+  | 'share-ended'
+  | 'token-created'
+  | 'token-revoked'
+  | 'role-changed'
+  | 'user-removed';
 export type ChangeEvent = PlantEvent | AccessEvent;
 
 /** How long changes are kept unless the operator decides otherwise: 30 days. */
@@ -30,9 +36,22 @@ export const maxHistory = 100;
  */
 export const maxRemovedChanges = 512;
 
+/** A change to add. */
+export interface LogEntry {
+  event: ChangeEvent;
+  /** Undefined for a command of the operator. */
+  by?: Identified | undefined;
+  request?: string | undefined;
+  plant?: number | undefined;
+  /** What was there before, or which share, token or role. */
+  owner?: number | undefined;
+  name?: string | undefined;
+  tag?: string | undefined;
+}
+
 /**
- * The place of a change. Versions count the groups of changes of a store, in the order of their commits, and a group
- * numbers its changes.
+ * The place of a change. Each transaction that adds changes to the log of a store has the next version of the store, in
+ * the order of the commits, and numbers its changes.
  */
 export interface LogPosition {
   version: number;
@@ -62,9 +81,12 @@ export interface LoggedChange {
   request: string | undefined;
   /** The id of the plant. */
   plant: number | undefined;
-  /** Who owned the plant before. For a share, its owner; for a token, its user. */
+  /** Who owned the plant before. For a share, its owner; for a token or a role, its user. */
   owner: string | undefined;
-  /** The plant before the change. For a share, the other user and the access; for a token, its id and scopes. */
+  /**
+   * The plant before the change. For a share, the other user and the access; for a token, its id and scopes; for a role, no
+   * name and the new role.
+   */
   name: string | undefined;
   tag: string | undefined;
 }

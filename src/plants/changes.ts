@@ -1,9 +1,6 @@
 /**
- * Changes to plants, in one form for every storage. They are tuples, because they are copied to the writer thread
- * of SQLite: with objects, most of the cost would be copying their keys.
- *
- * Each engine decides all changes in their transaction: sqlite/tables/plants.ts, which `apply` in sqlite/writer/thread.ts
- * calls, and postgres/writer/decisions.ts, whose decisions postgres/writer/store-changes.ts writes. Only `copy` bypasses this.
+ * Changes to plants, in one form for every storage: decide.ts decides them, and each engine writes what it decides. Only
+ * `copy` bypasses this.
  */
 import type { Caller, Identified, Reach } from '../access/access.ts';
 import type { Condition } from './condition.ts';
@@ -11,35 +8,48 @@ import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
 import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
 
-/** The first elements of each are its kind, the store, the owner or the reach, the id, and who makes it. */
-export type Change =
-  | readonly [
-      'create',
-      store: number,
-      owner: number,
-      id: number | undefined, // if undefined, the store assigns the next one
-      ...author: Author,
-      name: string,
-      tag: string,
-      key: CreateKey | undefined,
-    ]
-  | readonly [
-      'update',
-      ...plant: PlantInReach,
-      condition: Condition | undefined,
-      name: string | undefined,
-      tag: string | undefined,
-    ]
-  | readonly ['delete', ...plant: PlantInReach, condition: Condition | undefined]
-  | readonly ['restore', ...plant: PlantInReach];
-
-type PlantInReach = readonly [store: number, reach: Reach, id: number, ...author: Author];
+export type Change = Creation | Update | Deletion | Restoration;
 
 /** Who makes a change, for its checks and for the log. */
-type Author = readonly [by: Identified, request: string | undefined];
+interface Authored {
+  readonly store: number;
+  readonly by: Identified;
+  readonly request: string | undefined;
+}
 
-export type ChangeKind = Change[0];
-export type ChangeOf<Kind extends ChangeKind> = Extract<Change, readonly [Kind, ...unknown[]]>;
+export interface Creation extends Authored {
+  readonly kind: 'create';
+  readonly owner: number;
+  /** If undefined, the store assigns the next one. */
+  readonly id: number | undefined;
+  readonly name: string;
+  readonly tag: string;
+  readonly key: CreateKey | undefined;
+}
+
+interface OfPlant extends Authored {
+  readonly id: number;
+  /** What the caller could write when they were identified. */
+  readonly reach: Reach;
+}
+
+export interface Update extends OfPlant {
+  readonly kind: 'update';
+  readonly condition: Condition | undefined;
+  readonly name: string | undefined;
+  readonly tag: string | undefined;
+}
+
+export interface Deletion extends OfPlant {
+  readonly kind: 'delete';
+  readonly condition: Condition | undefined;
+}
+
+export interface Restoration extends OfPlant {
+  readonly kind: 'restore';
+}
+
+export type ChangeKind = Change['kind'];
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
@@ -53,64 +63,67 @@ export interface ChangeResults {
   restore: OwnedPlant | undefined;
 }
 
+export type ResultOfChange<C extends Change> = ChangeResults[C['kind']];
+
 export function creationOf(
   { store, user, identified }: Caller,
   plant: NewPlant,
   { request, key }: ChangeOptions = {},
-): ChangeOf<'create'> {
+): Creation {
   const { id, name, tag = '' } = plant;
   const hashes = key === undefined ? undefined : createKeyOf(key, plant);
-  return ['create', store, user, id, identified, request, name, tag, hashes];
+  return {
+    kind: 'create',
+    store,
+    owner: user,
+    id,
+    by: identified,
+    request,
+    name,
+    tag,
+    key: hashes,
+  };
 }
 
 export function updateOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { name, tag }: PlantPatch,
   { condition, request }: ChangeOptions = {},
-): ChangeOf<'update'> {
-  return [
-    'update',
-    store,
-    write,
-    id,
-    identified,
-    request,
-    condition,
-    name,
-    tag === null ? '' : tag,
-  ];
+): Update {
+  const patch = { name, tag: tag === null ? '' : tag };
+  return { kind: 'update', ...plantFor(caller, id, request), condition, ...patch };
 }
 
 export function deletionOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { condition, request }: ChangeOptions = {},
-): ChangeOf<'delete'> {
-  return ['delete', store, write, id, identified, request, condition];
+): Deletion {
+  return { kind: 'delete', ...plantFor(caller, id, request), condition };
 }
 
 export function restorationOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { request }: ChangeOptions = {},
-): ChangeOf<'restore'> {
-  return ['restore', store, write, id, identified, request];
+): Restoration {
+  return { kind: 'restore', ...plantFor(caller, id, request) };
+}
+
+function plantFor(
+  { store, write, identified }: Caller,
+  id: number,
+  request: string | undefined,
+): OfPlant {
+  return { store, reach: write, id, by: identified, request };
 }
 
 /** The plant that the change, or an earlier one with its key, created. */
 export function createdPlant(
-  [, , owner, , , , name, tag]: ChangeOf<'create'>,
+  { owner, name, tag }: Creation,
   result: ChangeResults['create'],
 ): CreatedPlant {
   const isReplay = typeof result === 'object';
   return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
-}
-
-/** The plant after the change. */
-export function updatedPlant<P extends Omit<OwnedPlant, 'id'>>(
-  plant: P,
-  [, , , , , , , name = plant.name, tag = plant.tag]: ChangeOf<'update'>,
-): P {
-  return { ...plant, name, tag };
 }

@@ -12,18 +12,21 @@ export interface Quotas {
 
 export const noQuotas: Quotas = { perUser: undefined, perStore: undefined };
 
-/** Undefined if there is room for another plant. `count` returns at least the quota if there are more plants. */
-export function quotaProblem(
+export interface PlantCounter {
+  /** The number of plants of the owner, or of the store if that is undefined. Inexact far above the quota. */
+  count(owner: number | undefined, quota: number): number;
+}
+
+/** Throws `quota-exceeded` if there is no room for another plant of the owner. */
+export function assertRoom(
   { perUser, perStore }: Quotas,
-  count: (scope: 'user' | 'store', quota: number) => number,
-): Problem | undefined {
-  if (perUser !== undefined && count('user', perUser) >= perUser) {
-    return quotaExceeded('A user of this service can own', perUser, 'that you own');
-  }
-  if (perStore !== undefined && count('store', perStore) >= perStore) {
-    return quotaExceeded('A store of this service can have', perStore, 'of the store');
-  }
-  return undefined;
+  owner: number,
+  plants: PlantCounter,
+): void {
+  if (perUser !== undefined && plants.count(owner, perUser) >= perUser)
+    throw quotaExceeded('A user of this service can own', perUser, 'that you own');
+  if (perStore !== undefined && plants.count(undefined, perStore) >= perStore)
+    throw quotaExceeded('A store of this service can have', perStore, 'of the store');
 }
 
 function quotaExceeded(who: string, quota: number, which: string): Problem {

@@ -44,8 +44,11 @@ export function isRetryable(error: unknown): boolean {
   return retryableCodes.test(codeOf(error) ?? '');
 }
 
-/** A conflict, a deadlock, or a statement that is not prepared, because an earlier one that prepares it has failed. */
-const retryableCodes = /^(?:40001|40P01|26000)$/;
+/**
+ * A conflict, a deadlock, a statement that is not prepared, because an earlier one that prepares it has failed, or an id that
+ * another program has used (`create` in writer/statements.ts).
+ */
+const retryableCodes = /^(?:40001|40P01|26000|23502)$/;
 
 /** Whether the server refused one statement, and the connection still works. */
 export function isStatementError(error: unknown): boolean {

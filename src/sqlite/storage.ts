@@ -82,12 +82,12 @@ export class SqliteStorage implements Storage {
     ...this.#part('plants', { find: 'read', findOwner: 'read' }),
     create: async (caller, plant, options) => {
       const creation = creationOf(caller, plant, options);
-      return createdPlant(creation, await this.#writer.write(creation));
+      return createdPlant(creation, await this.#writer.change(creation));
     },
     update: async (caller, id, patch, options) =>
-      this.#writer.write(updateOf(caller, id, patch, options)),
-    delete: async (caller, id, options) => this.#writer.write(deletionOf(caller, id, options)),
-    restore: async (caller, id, options) => this.#writer.write(restorationOf(caller, id, options)),
+      this.#writer.change(updateOf(caller, id, patch, options)),
+    delete: async (caller, id, options) => this.#writer.change(deletionOf(caller, id, options)),
+    restore: async (caller, id, options) => this.#writer.change(restorationOf(caller, id, options)),
     list: (caller, query) => this.#list(caller, query),
   };
 

@@ -18,6 +18,7 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
   await app.call('POST', '/plants', { token, json: { name: 'Aloe' } });
   await runOk(['share', 'alice', 'bob', 'write'], { env });
   await runOk(['token', 'create', 'heir'], { env });
+  await runOk(['token', 'create', 'heir', '--role', 'manager', '--yes'], { env });
   await runOk(['user', 'remove', 'alice', '--plants-to', 'heir', '--yes'], { env });
 
   const log = async (...args: string[]) => {
@@ -35,6 +36,8 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
       ['created', 'alice', 2, undefined, undefined, undefined],
       ['share-changed', undefined, undefined, 'alice', 'bob', 'write'],
       ['token-created', undefined, undefined, 'heir', all[6].name, 'plants:read plants:write'],
+      ['role-changed', undefined, undefined, 'heir', undefined, 'manager'],
+      ['token-created', undefined, undefined, 'heir', all[8].name, 'plants:read plants:write'],
       ['token-revoked', undefined, undefined, 'alice', all[0].name, 'plants:write shares:write'],
       ['share-ended', undefined, undefined, 'alice', 'bob', 'write'],
       ['moved', undefined, 1, 'alice', 'Fern', 'indoor'],
@@ -61,6 +64,7 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
   assert.ok(
     others.some((line) => / the operator +share changed +alice with bob: write$/.test(line)),
   );
+  assert.ok(others.some((line) => / the operator +role changed +heir: manager$/.test(line)));
   const none = await run(['log', '--user', 'nobody'], { env, isTerminal: true });
   assert.equal(none.stdout, 'AT  USER  CHANGE  PLANT  DETAILS\n');
   const { status, stderr } = await run(['log', '--store', 'north'], { env });

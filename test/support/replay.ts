@@ -131,6 +131,9 @@ function applyAccess(state: StoreState, change: LoggedChange): void {
     case 'token-revoked':
       assert.ok(tokens.delete(name), where);
       break;
+    case 'role-changed':
+      assert.ok(owner !== '' && tag !== '', where);
+      break;
     case 'user-removed':
       for (const plant of plants.values()) assert.notEqual(plant.owner, owner, where);
       break;

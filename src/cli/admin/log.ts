@@ -69,6 +69,8 @@ function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {
     case 'token-created':
     case 'token-revoked':
       return `token ${name} of ${owner}: ${tag}`;
+    case 'role-changed':
+      return `${owner}: ${tag}`;
     case 'user-removed':
       return owner;
     default:

@@ -1,7 +1,7 @@
 /**
  * The log of changes in PostgreSQL. Whoever adds to it has locked the row of the store in the same transaction.
  */
-import { reaches, type Identified } from '../../access/access.ts';
+import { reaches } from '../../access/access.ts';
 import {
   logPageOf,
   maxHistory,
@@ -9,6 +9,7 @@ import {
   sinceCreation,
   type ChangeEvent,
   type ChangeLog,
+  type LogEntry,
   type LoggedChange,
   type PlantChange,
 } from '../../log/change-log.ts';
@@ -20,19 +21,6 @@ import { sql } from '../pool/connection.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import type { Names } from './names.ts';
 import { findSql } from './plant-statements.ts';
-
-/** A change to add. */
-export interface LogEntry {
-  event: ChangeEvent;
-  /** Undefined for a command of the operator. */
-  by?: Identified | undefined;
-  request?: string | undefined;
-  plant?: number | undefined;
-  /** What was there before, or which share or token. */
-  owner?: number | undefined;
-  name?: string | undefined;
-  tag?: string | undefined;
-}
 
 type ChangeRow = readonly [
   event: ChangeEvent,
@@ -84,12 +72,11 @@ export const logSql = {
     WHERE (${oldest('at', 1)}) < $2
       AND changes.store = $1 AND changes.version = oldest.version
       AND changes.number = oldest.number AND oldest.newest < $2`,
-  // The version of the store, and the number of its last change.
-  findEnd: sql<readonly [version: number, number: number]>`
-    SELECT version, coalesce((
-      SELECT max(number) FROM plant_store.changes
-      WHERE changes.store = $1 AND changes.version = stores.version), 0)
-    FROM plant_store.stores WHERE store = $1`,
+  // Locks the row of the store like a group of changes.
+  lockVersion: sql<readonly [version: number]>`
+    SELECT version FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
+  // Not its writer: whether the last group was committed can still be asked.
+  raiseVersion: sql`UPDATE plant_store.stores SET version = $2 WHERE store = $1`,
   // The plants with these ids whose last change is their deletion, unless their owners were removed since.
   findDeleted: sql<PlantRow>`
     SELECT ids.id, last.name, last.tag, last.owner
@@ -112,11 +99,10 @@ export const logSql = {
     WHERE store = $1 AND (version, number) > ($2, $3) ORDER BY version, number LIMIT $4`,
 };
 
-/** Adds changes to the end of a version that nobody else writes. `firstNumber` is that of the first one. */
+/** Adds changes to the log as a version that nobody else writes. */
 export function addToLog(
   store: number,
   version: number,
-  firstNumber: number,
   entries: readonly LogEntry[],
 ): BoundStatement {
   const column = (valueOf: (entry: LogEntry) => unknown) =>
@@ -126,7 +112,7 @@ export function addToLog(
     [
       store,
       version,
-      entries.map((_, at) => firstNumber + at),
+      entries.map((_, at) => at + 1),
       column(({ event }) => event),
       Date.now(),
       column(({ by }) => by?.[2]),
@@ -140,28 +126,26 @@ export function addToLog(
   ];
 }
 
-/** Finds the end of the log. Send it after a statement that locks the row of the store. */
-export function findLogEnd(store: number): BoundStatement {
-  return [logSql.findEnd, [store]];
+/** Locks the row of the store, and reads its version. */
+export function lockVersion(store: number): BoundStatement {
+  return [logSql.lockVersion, [store]];
 }
 
-/**
- * Adds changes to shares, tokens and users at the end of the log: to the last version, because they are no group of
- * changes to plants. `end` has the row of `findLogEnd`.
- */
+/** Adds changes to shares, tokens and users, or moved plants, as the next version. `locked` has the row of `lockVersion`. */
 export type AppendToLog = (
   store: number,
-  end: readonly (readonly unknown[])[] | undefined,
+  locked: readonly (readonly unknown[])[] | undefined,
   entries: readonly LogEntry[],
 ) => BoundStatement[];
 
-/** `keepMs` as in `WriteSettings`. */
+/** `keepMs` as in `WriteSettings`. A change raises the version even without a log: a copy in progress must notice it. */
 export function appenderTo(keepMs: number | undefined): AppendToLog {
-  return (store, end, entries) => {
-    const [version = 0, number = 0] = (end?.[0] ?? []) as [number?, number?]; // see above
-    const isLogged = entries.length > 0 && keepMs !== 0;
+  return (store, locked, entries) => {
+    const [version = 0] = (locked?.[0] ?? []) as [number?]; // see above
+    const raise: BoundStatement = [logSql.raiseVersion, [store, version + 1]];
     return [
-      ...(isLogged ? [addToLog(store, version, number + 1, entries)] : []),
+      ...(entries.length === 0 ? [] : [raise]),
+      ...(entries.length === 0 || keepMs === 0 ? [] : [addToLog(store, version + 1, entries)]),
       ...(keepMs === undefined ? [] : [removeOld(store, keepMs)]),
     ];
   };

@@ -9,7 +9,7 @@ import {
   restorationOf,
   updateOf,
   type Change,
-  type ChangeResults,
+  type ResultOfChange,
 } from '../../plants/changes.ts';
 import type {
   ChangeOptions,
@@ -67,8 +67,8 @@ export class Plants implements PlantStorage {
     return this.#write(restorationOf(caller, id, options));
   }
 
-  async #write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
-    const writer = await this.#writerOf(change[1]);
+  async #write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
+    const writer = await this.#writerOf(change.store);
     return writer.write(change);
   }
 

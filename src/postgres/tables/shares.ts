@@ -18,7 +18,8 @@ import {
 } from '../../access/share-storage.ts';
 import { sql } from '../pool/connection.ts';
 import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
-import { type AppendToLog, findLogEnd, type LogEntry } from './log.ts';
+import type { LogEntry } from '../../log/change-log.ts';
+import { type AppendToLog, lockVersion } from './log.ts';
 import type { Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
@@ -85,10 +86,10 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
         [
           changeGrantsVersion(store),
           [shareSql.count, [store, found.user, user]],
-          findLogEnd(store),
+          lockVersion(store),
           ...identifyAgain(by),
         ],
-        ([, counted = [], end, identified]) => {
+        ([, counted = [], locked, identified]) => {
           const [count, before, isActive] = counted[0] as CountRow; // an aggregate always returns a row
           isNew = before === null;
           const isFull = isNew && count >= maxGivenShares;
@@ -103,7 +104,7 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
           };
           const entries = before === access || !isActive ? [] : [entry];
           const refusal = refusalOf(by, identified) ?? (isFull ? tooManyShares() : undefined);
-          return refusal ?? [[shareSql.set, values], ...appendToLog(store, end, entries)];
+          return refusal ?? [[shareSql.set, values], ...appendToLog(store, locked, entries)];
         },
         { canRepeat: false },
       );
@@ -127,11 +128,11 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
       await server.transactInTwo(
         [
           changeGrantsVersion(store),
-          findLogEnd(store),
+          lockVersion(store),
           ...keys.map((key) => [shareSql.find, key] as const),
           ...identifyAgain(by),
         ],
-        ([, end, ...rows]) => {
+        ([, locked, ...rows]) => {
           const entries = keys.flatMap(([, owner, name], at): LogEntry[] => {
             const tag = rows[at]?.[0]?.[0] as ShareAccess | undefined; // a row of `find`
             const author = { by: by?.identified, request };
@@ -141,7 +142,7 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
           const statements = keys.map((key) => [shareSql.end, key] as const);
           return (
             refusalOf(by, rows[keys.length]) ??
-            (hasEnded ? [...statements, ...appendToLog(store, end, entries)] : [])
+            (hasEnded ? [...statements, ...appendToLog(store, locked, entries)] : [])
           );
         },
         { canRepeat: false },

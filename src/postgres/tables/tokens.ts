@@ -20,6 +20,7 @@ import {
   type CountedToken,
   type OwnToken,
 } from '../../access/own-tokens.ts';
+import type { LogEntry } from '../../log/change-log.ts';
 import { Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { sql } from '../pool/connection.ts';
@@ -31,7 +32,7 @@ import {
   refusalOf,
   reviveUser,
 } from './grants.ts';
-import { type AppendToLog, findLogEnd, type LogEntry } from './log.ts';
+import { type AppendToLog, lockVersion } from './log.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { GrantsVersions } from './grants-version.ts';
 import type { Names } from './names.ts';
@@ -60,6 +61,8 @@ export const tokenSql = {
     INSERT INTO plant_store.tokens
       (store, hash, user_id, family, scopes, label, created_at, expires_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`,
+  findRole: sql<readonly [role: Role]>`
+    SELECT role FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
   find: sql`SELECT 1 FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`
@@ -103,25 +106,30 @@ export class Tokens extends Grants implements IdentityStorage {
     const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null] as const;
     const server = await this.cluster.ofStore(owner.store);
     const id = tokenId(hash, owner.store);
-    const entry: LogEntry = {
+    const created: LogEntry = {
       event: 'token-created',
       owner: owner.user,
       name: id,
       tag: columns[1],
     };
+    const roleChanged: LogEntry = { event: 'role-changed', owner: owner.user, tag: role };
     await server.transactInTwo(
       [
         changeGrantsVersion(owner.store),
-        findLogEnd(owner.store),
+        lockVersion(owner.store),
         [tokenSql.find, [owner.store, hash]],
+        [tokenSql.findRole, [owner.store, owner.user]],
       ],
-      ([, end, committed = []]) =>
+      ([, locked, committed = [], roles = []]) =>
         committed.length > 0 // by an earlier attempt
           ? []
           : [
               reviveUser(owner, role),
               [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
-              ...this.#appendToLog(owner.store, end, [entry]),
+              ...this.#appendToLog(owner.store, locked, [
+                ...(roles.some(([before]) => before !== (role ?? before)) ? [roleChanged] : []),
+                created,
+              ]),
             ],
     );
     return { token: text, id };
@@ -142,11 +150,11 @@ export class Tokens extends Grants implements IdentityStorage {
     const first: BoundStatement[] = [
       changeGrantsVersion(store),
       [tokenSql.countOwn, [store, user]],
-      findLogEnd(store),
+      lockVersion(store),
       ...identifyAgain(caller),
     ];
     const server = await this.cluster.ofStore(store);
-    await server.transactInTwo(first, ([, counted = [], end, found]) => {
+    await server.transactInTwo(first, ([, counted = [], locked, found]) => {
       const tokens = counted as unknown as CountedToken[]; // the rows of `countOwn`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
       const refusal = refusalOf(caller, found);
@@ -156,7 +164,7 @@ export class Tokens extends Grants implements IdentityStorage {
       const values = [store, hash, user, lineBelow(lineOf(found), parent), ...columns];
       const add: BoundStatement[] = [
         [tokenSql.addToken, values],
-        ...this.#appendToLog(store, end, [entry]),
+        ...this.#appendToLog(store, locked, [entry]),
       ];
       return ended.length === 0 ? add : [[tokenSql.deleteOwn, [store, ended]], ...add];
     });
@@ -196,8 +204,8 @@ export class Tokens extends Grants implements IdentityStorage {
     let attempts = 0;
     const server = await this.cluster.ofStore(store);
     const rows = await server.transactInTwo(
-      [changeGrantsVersion(store), find, findLogEnd(store), ...identifyAgain(caller)],
-      ([, tokens = [], end, identified]) => {
+      [changeGrantsVersion(store), find, lockVersion(store), ...identifyAgain(caller)],
+      ([, tokens = [], locked, identified]) => {
         const [found] = tokens;
         const canBeDone = by?.tokenId === id && attempts++ > 0; // by an earlier attempt
         const refusal = canBeDone ? undefined : refusalOf(caller, identified);
@@ -215,7 +223,7 @@ export class Tokens extends Grants implements IdentityStorage {
           ...token,
         };
         return [
-          ...this.#appendToLog(store, end, before === undefined ? [entry] : []),
+          ...this.#appendToLog(store, locked, before === undefined ? [entry] : []),
           [tokenSql.revoke, [store, first, last, revokedAtMs]],
           find,
         ];

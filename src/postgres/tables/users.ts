@@ -11,9 +11,10 @@ import type {
   UserStorage,
 } from '../../access/user-storage.ts';
 import { tokenId } from '../../access/token.ts';
+import type { LogEntry } from '../../log/change-log.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { changeGrantsVersion } from './grants.ts';
-import { type AppendToLog, findLogEnd, toPlant, type LogEntry, type PlantRow } from './log.ts';
+import { type AppendToLog, lockVersion, toPlant, type PlantRow } from './log.ts';
 import type { Names } from './names.ts';
 import { ownerRange } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
@@ -58,9 +59,6 @@ export const userSql = {
   endReceived: sql`
     DELETE FROM plant_store.shares
     WHERE store = $1 AND owner = ANY ($3::bigint[]) AND user_name = (${nameOfUser})`,
-  // Locks the row of the store like a group of changes.
-  changePlantsVersion: sql`
-    UPDATE plant_store.stores SET version = version + 1, writer = '' WHERE store = $1`,
   findMoved: sql<PlantRow>`
     SELECT id, name, tag, owner FROM plant_store.plants
     WHERE ${plantsOfUser} LIMIT $3`,
@@ -131,12 +129,12 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       await server.transactInTwo(
         [
           changeGrantsVersion(store),
-          findLogEnd(store),
+          lockVersion(store),
           [userSql.findActiveTokens, [store, user]],
           [userSql.findGiven, [store, user]],
           [userSql.findReceived, [store, user, limit]],
         ],
-        ([, end, tokens = [], given = [], received = []]) => {
+        ([, locked, tokens = [], given = [], received = []]) => {
           const shares = [...given, ...received] as unknown as ShareRow[]; // of their statements
           ended = shares.length;
           const entries = [
@@ -152,7 +150,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
             [userSql.revokeTokens, [store, user, revokedAtMs]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, received.map(([owner]) => owner)]],
-            ...appendToLog(store, end, entries),
+            ...appendToLog(store, locked, entries),
           ];
         },
       );
@@ -164,12 +162,11 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       const server = await cluster.ofStore(store);
       await server.transactInTwo(
         [
-          [userSql.changePlantsVersion, [store]],
-          findLogEnd(store),
+          lockVersion(store),
           [userSql.isUser, [store, to]],
           [userSql.findMoved, [store, from, limit]],
         ],
-        ([, end, heirs = [], rows = []]) => {
+        ([locked, heirs = [], rows = []]) => {
           const plants = (rows as unknown as PlantRow[]).map(toPlant); // of `findMoved`
           moved = heirs.length === 0 ? 0 : plants.length;
           const entries = plants.map(({ id: plant, ...before }): LogEntry => ({
@@ -180,7 +177,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
           const ids = plants.map(({ id }) => id);
           return moved === 0
             ? []
-            : [[userSql.movePlants, [store, to, ids]], ...appendToLog(store, end, entries)];
+            : [[userSql.movePlants, [store, to, ids]], ...appendToLog(store, locked, entries)];
         },
       );
       return moved;
@@ -193,11 +190,11 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       await server.transactInTwo(
         [
           changeGrantsVersion(store),
-          findLogEnd(store),
+          lockVersion(store),
           [userSql.canRemove, [store, user]],
           [userSql.findActiveTokens, [store, user]],
         ],
-        ([, end, found = [], tokens = []]) => {
+        ([, locked, found = [], tokens = []]) => {
           isRemoved = found.length > 0;
           const isActive = found[0]?.[1] === true;
           const entries: LogEntry[] = [
@@ -208,7 +205,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
             ? [
                 [userSql.remove, [store, user, removedAtMs, found[0]?.[0]]],
                 [userSql.revokeTokens, [store, user, removedAtMs]],
-                ...appendToLog(store, end, entries),
+                ...appendToLog(store, locked, entries),
               ]
             : [];
         },

@@ -25,6 +25,8 @@ export const changeSql = {
   findPlants: sql<readonly [id: number, name: string, tag: string, owner: number]>`
     SELECT id, name, tag, owner FROM plant_store.plants
     WHERE store = $1 AND id = ANY ($2::bigint[])`,
+  findLargest: sql<readonly [id: number | null]>`
+    SELECT max(id) FROM plant_store.plants WHERE store = $1`,
   countPlantsOfUsers: sql<readonly [owner: number, plants: number]>`
     SELECT owners.owner, counted.plants
     FROM unnest($2::bigint[]) AS owners (owner) CROSS JOIN LATERAL (
@@ -60,12 +62,12 @@ export const changeSql = {
         SELECT at FROM plant_store.idempotency_keys WHERE store = $1 AND at < $2 ORDER BY at LIMIT 1000
       ) AS oldest)`,
   delete: sql`DELETE FROM plant_store.plants WHERE store = $1 AND id = ANY ($2::bigint[])`,
-  // Citus plans this at a quarter of the cost of INSERT ... SELECT (decision 15).
-  create: sql<readonly [id: number]>`
+  // Citus plans this at a quarter of the cost of INSERT ... SELECT (decision 15). If another program, which does not lock
+  // the row of the store, has inserted an id meanwhile, NULL makes the transaction fail, and it is decided again.
+  create: sql`
     INSERT INTO plant_store.plants (store, id, owner, tag, name)
     VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]))
-    ON CONFLICT DO NOTHING
-    RETURNING id`,
+    ON CONFLICT (store, id) DO UPDATE SET name = NULL`,
   // The rows exist. This form is planned as fast as that of a create.
   update: sql`
     INSERT INTO plant_store.plants (store, id, owner, tag, name)

@@ -2,26 +2,21 @@
  * The changes to the plants of one store in a transaction (transaction.ts): it learns what their outcomes depend on,
  * decides them, and then writes plants whose ids are known.
  */
-import type { Caller } from '../../access/access.ts';
+import type { Reach } from '../../access/access.ts';
+import type { LogEntry } from '../../log/change-log.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
+import { decide, type NewKey, type Rules } from '../../plants/decide.ts';
 import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
-import { idTaken, Problem, storageUnavailable } from '../../problem.ts';
-import { noQuotas, type Quotas } from '../../plants/quota.ts';
+import { Problem, storageUnavailable } from '../../problem.ts';
+import { noQuotas } from '../../plants/quota.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import {
-  addToLog,
-  logSql,
-  removeOld,
-  toPlant,
-  type LogEntry,
-  type PlantRow,
-} from '../tables/log.ts';
-import { Decisions, keyOf, type NewKey, type Outcome } from './decisions.ts';
+import { addToLog, logSql, removeOld, toPlant, type PlantRow } from '../tables/log.ts';
+import { GroupFacts, keyOf } from './group-facts.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
 
@@ -31,6 +26,9 @@ const smallGroupsPerRemoval = 8;
 
 /** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
+
+/** The result of a change, or why it is refused. */
+type Outcome = ChangeResults[ChangeKind] | Problem;
 
 export interface QueuedChange {
   readonly change: Change;
@@ -45,17 +43,21 @@ export class StoreChanges {
   readonly store: number;
   /** In the order of arrival, at least one. */
   readonly queued: readonly QueuedChange[];
-  readonly #quotas: Quotas;
+  readonly #rules: Rules;
   readonly #keepChangesMs: number | undefined;
   /** Undefined if the store does not exist, or is locked. */
   #row: StoreRow | undefined;
+  /** The largest id of a plant if `#isRepeated`: another program can have inserted it. */
+  #largestId = 0;
   /** By id, the plants that the changes name, and those that can be restored. */
   #plants = new Map<number, OwnedPlant>();
   #deleted = new Map<number, OwnedPlant>();
   #keys = new Map<string, StoredKey>();
   /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
-  #locked: Decisions | undefined;
+  #facts: GroupFacts | undefined;
+  /** Whether an earlier attempt has failed, or found the store locked. */
+  #isRepeated = false;
   /** What the changes resolve to if the transaction is committed. */
   readonly outcomes = new Map<QueuedChange, Outcome>();
 
@@ -66,7 +68,7 @@ export class StoreChanges {
   ) {
     this.store = store;
     this.queued = queued;
-    this.#quotas = quotas;
+    this.#rules = { quotas, hasLog: keepChangesMs !== 0 };
     this.#keepChangesMs = keepChangesMs;
   }
 
@@ -86,13 +88,13 @@ export class StoreChanges {
     this.outcomes.clear();
     for (const queued of this.queued) queued.isDecided = false;
     const changes = this.queued.map(({ change }) => change);
-    const ids = [...new Set(changes.flatMap(([, , , id]) => id ?? []))];
-    const creators = changes.flatMap(([kind, , owner]) => (kind === 'create' ? owner : []));
-    const users = [...new Set(creators)];
-    const restores = changes.flatMap(([kind, , , id]) => (kind === 'restore' ? id : []));
-    const keys = changes.flatMap((change) => (change[0] === 'create' && change[8]?.[0]) || []);
-    const { perUser } = this.#quotas;
-    const [[row], plants, deleted, found, counts] = await settled([
+    const ids = [...new Set(changes.flatMap(({ id }) => id ?? []))];
+    const creates = changes.filter((change) => change.kind === 'create');
+    const users = [...new Set(creates.map(({ owner }) => owner))];
+    const keys = creates.flatMap(({ key }) => key?.[0] ?? []);
+    const restores = changes.flatMap(({ kind, id }) => (kind === 'restore' ? (id ?? []) : []));
+    const { perUser } = this.#rules.quotas;
+    const [[row], plants, deleted, found, counts, [largest]] = await settled([
       connection.query(canWait ? changeSql.lock : changeSql.lockUnlessLocked, [store]),
       ids.length === 0 ? none : connection.query(changeSql.findPlants, [store, ids]),
       restores.length === 0
@@ -105,7 +107,10 @@ export class StoreChanges {
         ? none
         : // The limit leaves room for the deletes of this group, so that the count stays exact.
           connection.query(changeSql.countPlantsOfUsers, [store, users, perUser + changes.length]),
+      this.#isRepeated ? connection.query(changeSql.findLargest, [store]) : none,
     ]);
+    this.#isRepeated = true;
+    this.#largestId = largest?.[0] ?? 0;
     this.#row = row;
     this.#plants = byId(plants);
     this.#deleted = byId(deleted);
@@ -118,11 +123,12 @@ export class StoreChanges {
 
   /** Decides all outcomes. Needs the server only in rare cases. */
   async decide(connection: Connection): Promise<void> {
-    const [lastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
-    const changes = await this.#identifyAgain(connection, grants);
-    const locked = new Decisions(this.#quotas, this.#keepChangesMs !== 0, {
+    const [storedLastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
+    const lastId = Math.max(storedLastId, this.#largestId, ...this.#plants.keys());
+    const facts = new GroupFacts({
       lastId,
       randomIds: await this.#drawIds(connection, lastId),
+      reaches: await this.#identifyAgain(connection, grants),
       plants: this.#plants,
       deleted: this.#deleted,
       keys: this.#keys,
@@ -131,29 +137,28 @@ export class StoreChanges {
     });
     // The rest of the time limit is for the commit.
     const latestMs = performance.now() - responseTimeoutMs;
-    for (const [queued, change] of changes) {
+    for (const queued of this.queued) {
       if (queued.sinceMs < latestMs) {
         queued.outcome.reject(storageUnavailable(new TimeoutError()));
       } else {
         queued.isDecided = true;
-        this.outcomes.set(queued, locked.apply(change));
+        this.outcomes.set(queued, outcomeOf(queued.change, facts, this.#rules));
       }
     }
-    this.#locked = locked;
+    this.#facts = facts;
   }
 
   /** Sends everything before waiting for a response. `id` becomes the writer in the row of the store. */
   async write(connection: Connection, id: string): Promise<void> {
-    if (this.#locked === undefined) return;
+    if (this.#facts === undefined) return;
     const { store } = this;
-    const { state, entries, newKeys } = this.#locked;
-    const { created, updated, deleted } = this.#locked.results();
-    const { lastId, storePlants } = state;
-    const { perStore } = this.#quotas;
+    const { lastId, storePlants, entries, newKeys } = this.#facts;
+    const { created, updated, deleted } = this.#facts.results();
+    const { perStore } = this.#rules.quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
     const plants = isCounted ? storePlants : null;
     const row = [store, lastId, this.version, id, plants];
-    const [, , inserted] = await settled([
+    await settled([
       connection.query(changeSql.updateStore, row),
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
@@ -161,17 +166,6 @@ export class StoreChanges {
       this.#log(connection, entries),
       newKeys.length === 0 ? none : this.#addKeys(connection, newKeys),
     ]);
-    const insertedIds = new Set(inserted.map(([plant]) => plant));
-    const foreign = new Set(
-      created.map((plant) => plant.id).filter((one) => !insertedIds.has(one)),
-    );
-    if (foreign.size === 0) return;
-    for (const [queued, outcome] of this.outcomes) {
-      const plant = typeof outcome === 'object' && 'id' in outcome ? outcome.id : outcome;
-      // Another program, which does not lock the row, has inserted the id.
-      if (typeof plant === 'number' && foreign.has(plant))
-        this.outcomes.set(queued, idTaken(plant));
-    }
   }
 
   /** Adds changes to the log, and removes old ones. */
@@ -180,7 +174,7 @@ export class StoreChanges {
     const keepMs = this.#keepChangesMs;
     const removes = entries.length >= smallGroup || version % smallGroupsPerRemoval === 0;
     await settled([
-      entries.length === 0 ? none : connection.query(...addToLog(store, version, 1, entries)),
+      entries.length === 0 ? none : connection.query(...addToLog(store, version, entries)),
       keepMs === undefined || !removes ? none : connection.query(...removeOld(store, keepMs)),
     ]);
   }
@@ -202,45 +196,40 @@ export class StoreChanges {
 
   /** The number of plants of each owner who can get one, if there is a quota. */
   async #countOwners(connection: Connection): Promise<Map<number, number>> {
-    const { perUser } = this.#quotas;
-    const owners = [...this.#deleted.values()].map(({ owner }) => owner);
-    const unknown = new Set(owners).difference(this.#userPlants);
+    const { perUser } = this.#rules.quotas;
+    const restorable = this.queued.flatMap(({ change: { kind, id = 0 } }) =>
+      kind === 'restore' ? (this.#plants.get(id) ?? this.#deleted.get(id) ?? []) : [],
+    );
+    const unknown = new Set(restorable.map(({ owner }) => owner)).difference(this.#userPlants);
     if (perUser === undefined || unknown.size === 0) return this.#userPlants;
     const values = [this.store, [...unknown], perUser + this.queued.length];
     const counts = await connection.query(changeSql.countPlantsOfUsers, values);
     return new Map([...this.#userPlants, ...counts]);
   }
 
-  /**
-   * Returns the changes that their callers can still make, with their current reach, and refuses the others: all of them
-   * if there is no store.
-   */
+  /** What the callers can write whose grants can have changed: nothing if there is no store. */
   async #identifyAgain(
     connection: Connection,
     grants: number | undefined,
-  ): Promise<(readonly [QueuedChange, Change])[]> {
-    const isCurrent = ({ change }: QueuedChange) => change[4][0] === grants;
-    const outdated = this.queued.filter((queued) => !isCurrent(queued));
-    const callers = grants === undefined ? [] : outdated.map(({ change }) => change[4]);
-    const tokens = new Map(callers.map((by) => [by[1], by]));
+  ): Promise<Map<string, Reach | Problem>> {
+    const callers = this.queued.map(({ change }) => change.by).filter(([at]) => at !== grants);
+    const outdated = [...new Map(callers.map((by) => [by[1], by])).values()];
     const found = await settled(
-      [...tokens.values()].map((by) => connection.query(...findAgain(this.store, by))),
+      outdated.map((by) =>
+        grants === undefined ? none : connection.query(...findAgain(this.store, by)),
+      ),
     );
-    const rows = new Map([...tokens.keys()].map((token, at) => [token, found[at] ?? []]));
-    return this.queued.flatMap((queued) => {
-      const { change } = queued;
-      if (isCurrent(queued)) return [[queued, change]];
-      const [, , , , by] = change;
-      const caller = callerNow(this.store, by, rows.get(by[1]) ?? []);
-      if (!(caller instanceof Problem)) return [[queued, within(caller, change)]];
-      this.outcomes.set(queued, caller);
-      return [];
-    });
+    return new Map(
+      outdated.map((by, at) => {
+        const caller = callerNow(this.store, by, found[at] ?? []);
+        return [by[1], caller instanceof Problem ? caller : caller.write];
+      }),
+    );
   }
 
   /** Free ids for all creates without one, if too few are left above `lastId`. */
   async #drawIds(connection: Connection, lastId: number): Promise<number[]> {
-    const requested = this.queued.flatMap(({ change: [, , , id] }) => id ?? []);
+    const requested = this.queued.flatMap(({ change: { id } }) => id ?? []);
     const count = this.queued.length - requested.length;
     if (Math.max(lastId, ...requested) + count <= maxId) return [];
     for (;;) {
@@ -254,7 +243,7 @@ export class StoreChanges {
 
   /** The number of plants, exact unless it is far above the quota. 0 without a quota. */
   async #countPlants(connection: Connection): Promise<number> {
-    const { perStore } = this.#quotas;
+    const { perStore } = this.#rules.quotas;
     if (perStore === undefined) return 0;
     const limit = perStore + 1 + this.queued.length; // exact even after the deletes of this group
     const [row] = await connection.query(changeSql.countPlantsOfStore, [this.store, limit]);
@@ -279,8 +268,14 @@ function columnsOf(store: number, plants: readonly OwnedPlant[]): readonly unkno
   ];
 }
 
-/** The change with the reach that its caller has now. */
-function within({ write }: Caller, change: Change): Change {
-  const [kind, store, , id, ...rest] = change;
-  return kind === 'create' ? change : ([kind, store, write, id, ...rest] as unknown as Change); // the same kind
+/** Decides a change, and makes its effect part of the facts for the next one. */
+function outcomeOf(change: Change, facts: GroupFacts, rules: Rules): Outcome {
+  try {
+    const { result, effect } = decide(change, facts, rules);
+    if (effect !== undefined) facts.add(effect);
+    return result;
+  } catch (error) {
+    if (error instanceof Problem) return error;
+    throw error;
+  }
 }

@@ -3,7 +3,7 @@
  * whatever their stores. A store is in one transaction at a time. Each change has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
-import type { Change, ChangeResults } from '../../plants/changes.ts';
+import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import { maxPending } from '../../shared/pending.ts';
 import type { WriteSettings } from '../../storage.ts';
@@ -52,7 +52,7 @@ export class Writer {
   }
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
-  async write<C extends Change>(change: C): Promise<ChangeResults[C[0]]> {
+  async write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
     if (this.#pending.size >= maxPending) throw tooManyWrites();
     const queued: QueuedChange = {
       change,
@@ -61,7 +61,7 @@ export class Writer {
       isDecided: false,
     };
     this.#pending.add(queued);
-    const [, store] = change;
+    const { store } = change;
     const waiting = this.#waiting.get(store);
     if (waiting === undefined) this.#waiting.set(store, [queued]);
     else waiting.push(queued);
@@ -75,7 +75,7 @@ export class Writer {
       });
     }
     try {
-      return (await queued.outcome.promise) as ChangeResults[C[0]]; // it is the outcome of this change
+      return (await queued.outcome.promise) as ResultOfChange<C>; // it is the outcome of this change
     } finally {
       this.#pending.delete(queued);
     }

@@ -1,7 +1,8 @@
 /**
  * The keys of creates in SQLite.
  */
-import { keepKeysMs, plantOfKey, type CreateKey } from '../../plants/idempotency.ts';
+import type { NewKey } from '../../plants/decide.ts';
+import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import type { Prepare } from '../driver.ts';
 
 /** Each new key removes up to two old ones, so that the table stays short. */
@@ -10,7 +11,7 @@ const maxRemovedKeys = 2;
 export type IdempotencyKeys = ReturnType<typeof openIdempotencyKeys>;
 
 export function openIdempotencyKeys(prepare: Prepare) {
-  const find = prepare<[fingerprint: string, plant: number]>(`
+  const findOne = prepare<[fingerprint: string, plant: number]>(`
     SELECT fingerprint, plant FROM idempotency_keys
     WHERE store = ?1 AND key_hash = ?2 AND user = ?3 AND at >= ?4 AND version > (
       SELECT removed_version FROM users WHERE users.store = ?1 AND users.user = ?3)`);
@@ -23,20 +24,13 @@ export function openIdempotencyKeys(prepare: Prepare) {
       WHERE store = ? AND at < ? ORDER BY at LIMIT ${maxRemovedKeys})`);
 
   return {
-    /** The plant that was created with the key. Throws `idempotency-key-reused`. */
-    findPlant(store: number, user: number, key: CreateKey): number | undefined {
-      const row = find.get(store, key[0], user, Date.now() - keepKeysMs);
-      return row && plantOfKey({ fingerprint: row[0], plant: row[1] }, key);
+    find(store: number, user: number, key: string): StoredKey | undefined {
+      const row = findOne.get(store, key, user, Date.now() - keepKeysMs);
+      return row && { fingerprint: row[0], plant: row[1] };
     },
 
     /** `version` is that of the store in this transaction: a later user of the name does not get the key. */
-    add(
-      store: number,
-      user: number,
-      [key, fingerprint]: CreateKey,
-      plant: number,
-      version: number,
-    ): void {
+    add(store: number, { user, key, fingerprint, plant }: NewKey, version: number): void {
       const nowMs = Date.now();
       removeOld.run(store, nowMs - keepKeysMs);
       set.run(store, key, user, fingerprint, plant, version, nowMs);

@@ -1,12 +1,7 @@
 /**
  * The log of changes in SQLite.
  */
-import {
-  reaches,
-  type Identified,
-  type ReadAccess,
-  type ShareAccess,
-} from '../../access/access.ts';
+import { reaches, type ReadAccess, type ShareAccess } from '../../access/access.ts';
 import { tokenId } from '../../access/token.ts';
 import {
   logPageOf,
@@ -15,6 +10,7 @@ import {
   type ChangeEvent,
   type ChangeLog,
   type DeletedPlant,
+  type LogEntry,
   type LoggedChange,
   type LogPosition,
   type PlantChange,
@@ -22,17 +18,6 @@ import {
 import type { ScanStep } from '../../shared/scan.ts';
 import type { Prepare, Sync } from '../driver.ts';
 import type { Stores } from './stores.ts';
-
-/** Who made a change. Empty for a command of the operator. */
-export type Author = readonly [by?: Identified | undefined, request?: string | undefined];
-
-/** A change to a plant has its id, and what was there before. */
-interface Subject {
-  plant?: number | undefined;
-  owner?: number | undefined;
-  name?: string | undefined;
-  tag?: string | undefined;
-}
 
 type HistoryRow = readonly [
   event: ChangeEvent,
@@ -129,9 +114,39 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     },
   };
 
+  /** Adds a change of this transaction. */
+  function add(store: number, entry: LogEntry): void {
+    const row = stores.of(store);
+    const {
+      event,
+      by,
+      request = null,
+      plant = null,
+      owner = null,
+      name = null,
+      tag = null,
+    } = entry;
+    const [, , user = null, token = null] = by ?? [];
+    insert.run(
+      store,
+      row.version,
+      row.nextEntry(),
+      event,
+      Date.now(),
+      user,
+      token,
+      request,
+      plant,
+      owner,
+      name,
+      tag,
+    );
+  }
+
   return {
     ...reads,
     findDeleted,
+    add,
 
     /** One step of a bin: the plants within reach among the next deletions before `after`. */
     binStep(
@@ -155,32 +170,9 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
     },
 
-    /** Adds a change of this transaction. Without a log, only a `border` is added: an id is in use again. */
-    add(
-      store: number,
-      event: ChangeEvent,
-      [by, request]: Author,
-      subject: Subject,
-      isBorder = false,
-    ): void {
-      const row = stores.of(store);
-      row.changes++;
-      if (keepMs === 0 && !isBorder) return;
-      const { plant = null, owner = null, name = null, tag = null } = subject;
-      insert.run(
-        store,
-        row.version,
-        row.changes,
-        event,
-        Date.now(),
-        by?.[2] ?? null,
-        by?.[3] ?? null,
-        request ?? null,
-        plant,
-        owner,
-        name,
-        tag,
-      );
+    /** Adds a change that is not decided by decide.ts, if there is a log. */
+    addUnlessOff(store: number, entry: LogEntry): void {
+      if (keepMs !== 0) add(store, entry);
     },
 
     /** Removes a bounded number of changes that are too old, as `maxRemovedChanges` describes. */
@@ -192,6 +184,9 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     },
   };
 }
+
+/** What an entry says about a share or a token. */
+type Subject = Pick<LogEntry, 'owner' | 'name' | 'tag'>;
 
 /** A share that has ended. */
 export type SharedRow = readonly [owner: number, user: string, access: ShareAccess];

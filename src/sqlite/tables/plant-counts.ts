@@ -3,8 +3,7 @@
  * changes to them.
  */
 import { Cache } from '../../shared/cache.ts';
-import type { Problem } from '../../problem.ts';
-import { quotaProblem, type Quotas } from '../../plants/quota.ts';
+import type { Quotas } from '../../plants/quota.ts';
 import type { Prepare } from '../driver.ts';
 
 const maxCachedCounts = 10_000;
@@ -44,13 +43,10 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
       cache.clear();
     },
 
-    /** Why the owner cannot have another plant; undefined if there is room. */
-    problemOf(store: number, owner: number): Problem | undefined {
-      return quotaProblem(quotas, (scope, quota) => {
-        const user = scope === 'user' ? owner : undefined;
-        const count = () => ({ count: countUpTo(store, user, quota + 1) });
-        return cache.getOrLoad(keyOf(store, user), count).count;
-      });
+    /** For the quota of a user, or of the store if `user` is undefined. */
+    count(store: number, user: number | undefined, quota: number): number {
+      const count = () => ({ count: countUpTo(store, user, quota + 1) });
+      return cache.getOrLoad(keyOf(store, user), count).count;
     },
 
     /** Call it after a plant was created or deleted. */

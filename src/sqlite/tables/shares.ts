@@ -60,7 +60,8 @@ export function openShares(prepare: Prepare, grants: Grants, log: Log): Sync<Sha
       if (isNew && count >= maxGivenShares) throw tooManyShares();
       setOne.run(store, ownerNumber, user, access, sinceMs);
       const share = shareOfRow([ownerNumber, user, access]);
-      log.add(store, isNew ? 'shared' : 'share-changed', [by?.identified, request], share);
+      const event = isNew ? 'shared' : 'share-changed';
+      log.addUnlessOff(store, { event, by: by?.identified, request, ...share });
       return isNew;
     },
 
@@ -71,7 +72,8 @@ export function openShares(prepare: Prepare, grants: Grants, log: Log): Sync<Sha
         return ownerNumber === undefined ? [] : endOne.all(store, ownerNumber, user);
       });
       for (const row of ended) {
-        log.add(store, 'share-ended', [by?.identified, request], shareOfRow(row));
+        const author = { by: by?.identified, request };
+        log.addUnlessOff(store, { event: 'share-ended', ...author, ...shareOfRow(row) });
       }
       return ended.length > 0;
     },

@@ -4,13 +4,38 @@
 import { defect } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
-interface StoreRow {
+class StoreRow {
+  /** Whether the transaction has to write the row. */
+  isChanged = false;
+  #lastId: number;
+  readonly #version: number;
+  #entries = 0;
+
+  constructor(lastId: number, version: number) {
+    this.#lastId = lastId;
+    this.#version = version;
+  }
+
   /** The largest id that the store has ever held. */
-  lastId: number;
-  /** The version that the store has after this transaction. */
-  readonly version: number;
-  /** Number of changes of this transaction. */
-  changes: number;
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  set lastId(lastId: number) {
+    this.#lastId = lastId;
+    this.isChanged = true;
+  }
+
+  /** The version that the store has after this transaction. Whoever names it raises it, so no other transaction has it. */
+  get version(): number {
+    this.isChanged = true;
+    return this.#version;
+  }
+
+  /** The number of the next entry of this transaction in the log. */
+  nextEntry(): number {
+    return ++this.#entries;
+  }
 }
 
 export type Stores = ReturnType<typeof openStores>;
@@ -25,7 +50,7 @@ export function openStores(prepare: Prepare) {
   function load(store: number): StoreRow {
     const [lastId, version] = read.get(store) ?? [];
     if (lastId === undefined || version === undefined) throw defect(new Error(`no store ${store}`));
-    return { lastId, version: version + 1, changes: 0 };
+    return new StoreRow(lastId, version + 1);
   }
 
   return {
@@ -34,16 +59,16 @@ export function openStores(prepare: Prepare) {
       rows.clear();
     },
 
-    /** The row in this transaction. Its members can be set. */
+    /** The row in this transaction. */
     of(store: number): StoreRow {
-      const row = rows.get(store) ?? load(store);
-      rows.set(store, row);
+      let row = rows.get(store);
+      if (row === undefined) rows.set(store, (row = load(store)));
       return row;
     },
 
     /** Call it at the end of a transaction. Returns the stores that have changed. */
     flush(): number[] {
-      const changed = [...rows].filter(([, { changes }]) => changes > 0);
+      const changed = [...rows].filter(([, { isChanged }]) => isChanged);
       for (const [store, { lastId, version }] of changed) write.run(store, lastId, version);
       return changed.map(([store]) => store);
     },

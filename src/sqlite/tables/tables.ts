@@ -25,12 +25,14 @@ export function openTables(
   const counts = openCounts(prepare, quotas);
   const stores = openStores(prepare);
   const log = openLog(prepare, stores, keepChangesMs);
+  const keys = openIdempotencyKeys(prepare);
+  const rules = { quotas, hasLog: keepChangesMs !== 0 };
   return {
     grants,
     counts,
     stores,
     log,
-    plants: openPlants(prepare, grants, counts, stores, log, openIdempotencyKeys(prepare)),
+    plants: openPlants(prepare, rules, grants, counts, stores, log, keys),
     lists: openLists(prepare),
     tokens: openTokens(prepare, grants, log),
     shares: openShares(prepare, grants, log),

@@ -14,9 +14,10 @@ import {
 } from '../../access/own-tokens.ts';
 import { defect, Problem } from '../../problem.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
+import type { LogEntry } from '../../log/change-log.ts';
 import type { Grants } from './grants.ts';
 import type { Prepare, Sync } from '../driver.ts';
-import { tokenOfRow, type Author, type Log } from './log.ts';
+import { tokenOfRow, type Log } from './log.ts';
 
 const selectRecords = `
   SELECT tokens.store, tokens.hash, tokens.scopes, tokens.label, tokens.created_at, tokens.expires_at,
@@ -92,12 +93,13 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
     user: number,
     line: string | null,
     token: OwnToken,
-    ...author: Author
+    author: Pick<LogEntry, 'by' | 'request'> = {},
   ): void {
     const { hash, label, createdAtMs, expiresAtMs = null } = token;
     const scopes = formatScopes(token.scopes);
     addToken.run(hash, store, user, line, scopes, label, createdAtMs, expiresAtMs);
-    log.add(store, 'token-created', author, tokenOfRow(store, user, [hash, scopes]));
+    const created = tokenOfRow(store, user, [hash, scopes]);
+    log.addUnlessOff(store, { event: 'token-created', ...author, ...created });
   }
 
   return {
@@ -114,9 +116,13 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
     createToken({ store: storeName, user: userName, role, ...token }) {
       addStore.run(storeName);
       const names = { store: storeName, user: userName };
+      const [, , before] = findNames.get(names) ?? [];
       const owner = addUser.get({ ...names, role: role ?? null, issuedAtMs: null });
       if (owner === undefined) throw defect(new Error(`store ${storeName} is missing`));
       const [store, user] = owner;
+      if (role !== undefined && (before ?? role) !== role) {
+        log.addUnlessOff(store, { event: 'role-changed', owner: user, tag: role });
+      }
       const text = makeToken(store);
       const hash = hashToken(text);
       insert(store, user, null, { expiresAtMs: undefined, ...token, hash });
@@ -130,7 +136,7 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
       const ended = tokensToDelete(countOf.all(store, user), token.createdAtMs);
       if (ended instanceof Problem) throw ended;
       for (const each of ended) deleteToken.run(each);
-      insert(store, user, lineBelow(line, id), token, identified, request);
+      insert(store, user, lineBelow(line, id), token, { by: identified, request });
     },
 
     listTokens({ store, owner, after, limit }) {
@@ -157,7 +163,8 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
       if (revoke.run(hash, revokedAtMs).changes > 0) {
         const { store } = record.position;
         const token = { owner: row[12], name: id, tag: formatScopes(record.scopes) };
-        log.add(store, 'token-revoked', [caller?.identified, request], token);
+        const author = { by: caller?.identified, request };
+        log.addUnlessOff(store, { event: 'token-revoked', ...author, ...token });
       }
       return { ...record, revokedAtMs: record.revokedAtMs ?? revokedAtMs };
     },

@@ -62,7 +62,7 @@ export function openUsers(
 
   function revokeAll(store: number, user: number, revokedAtMs: number): void {
     for (const row of revokeTokens.all(store, user, revokedAtMs)) {
-      log.add(store, 'token-revoked', [], tokenOfRow(store, user, row));
+      log.addUnlessOff(store, { event: 'token-revoked', ...tokenOfRow(store, user, row) });
     }
   }
 
@@ -90,7 +90,9 @@ export function openUsers(
     endAccess({ store, user }, revokedAtMs, limit) {
       revokeAll(store, user, revokedAtMs);
       const ended = [...endGiven.all(store, user), ...endReceived.all(store, user, limit)];
-      for (const row of ended) log.add(store, 'share-ended', [], shareOfRow(row));
+      for (const row of ended) {
+        log.addUnlessOff(store, { event: 'share-ended', ...shareOfRow(row) });
+      }
       return ended.length;
     },
 
@@ -98,7 +100,7 @@ export function openUsers(
       counts.clear();
       const moved = movePlants.all(store, from, to, limit);
       for (const [plant, name, tag] of moved) {
-        log.add(store, 'moved', [], { plant, owner: from, name, tag });
+        log.addUnlessOff(store, { event: 'moved', plant, owner: from, name, tag });
       }
       return moved.length;
     },
@@ -107,7 +109,7 @@ export function openUsers(
       const { version } = stores.of(store);
       const isActive = findActive.get(store, user) !== undefined;
       if (remove.run(store, user, removedAtMs, version).changes === 0) return false;
-      if (isActive) log.add(store, 'user-removed', [], { owner: user });
+      if (isActive) log.addUnlessOff(store, { event: 'user-removed', owner: user });
       revokeAll(store, user, removedAtMs);
       return true;
     },

@@ -2,13 +2,79 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { Change, ChangeResults } from '../../plants/changes.ts';
+import type { Identified, Reach } from '../../access/access.ts';
+import type { Change } from '../../plants/changes.ts';
+import type { Condition } from '../../plants/condition.ts';
+import type { CreateKey } from '../../plants/idempotency.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Call } from '../tables/tables.ts';
 
-export type Write = Change | Call;
-export type ResultOf<W extends Write> = W extends Change ? ChangeResults[W[0]] : unknown;
+export type Write = PackedChange | Call;
+
+/** A change as a tuple: of an object, most of the cost would be copying its keys. */
+export type PackedChange =
+  | readonly [
+      'create',
+      ...Author,
+      id: number | undefined,
+      owner: number,
+      name: string,
+      tag: string,
+      key: CreateKey | undefined,
+    ]
+  | readonly [
+      'update',
+      ...Author,
+      ...Target,
+      condition: Condition | undefined,
+      name: string | undefined,
+      tag: string | undefined,
+    ]
+  | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
+  | readonly ['restore', ...Author, ...Target];
+type Author = readonly [store: number, by: Identified, request: string | undefined];
+type Target = readonly [id: number, reach: Reach];
+
+export function pack(change: Change): PackedChange {
+  const { kind, store, by, request } = change;
+  switch (kind) {
+    case 'create': {
+      const { id, owner, name, tag, key } = change;
+      return [kind, store, by, request, id, owner, name, tag, key];
+    }
+    case 'update': {
+      const { id, reach, condition, name, tag } = change;
+      return [kind, store, by, request, id, reach, condition, name, tag];
+    }
+    case 'delete':
+      return [kind, store, by, request, change.id, change.reach, change.condition];
+    case 'restore':
+      return [kind, store, by, request, change.id, change.reach];
+  }
+}
+
+export function unpack(packed: PackedChange): Change {
+  const [, store, by, request] = packed;
+  switch (packed[0]) {
+    case 'create': {
+      const [kind, , , , id, owner, name, tag, key] = packed;
+      return { kind, store, by, request, id, owner, name, tag, key };
+    }
+    case 'update': {
+      const [kind, , , , id, reach, condition, name, tag] = packed;
+      return { kind, store, by, request, id, reach, condition, name, tag };
+    }
+    case 'delete': {
+      const [kind, , , , id, reach, condition] = packed;
+      return { kind, store, by, request, id, reach, condition };
+    }
+    case 'restore': {
+      const [kind, , , , id, reach] = packed;
+      return { kind, store, by, request, id, reach };
+    }
+  }
+}
 
 /** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {

@@ -12,7 +12,14 @@ import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
 import { call, type Tables } from '../tables/tables.ts';
-import type { Failure, Outcomes, Batch, ThreadData, Write } from './messages.ts';
+import {
+  unpack,
+  type Failure,
+  type Outcomes,
+  type Batch,
+  type ThreadData,
+  type Write,
+} from './messages.ts';
 
 /** A transaction with this many writes gets no further batch. Its commit takes a few milliseconds. */
 const maxCommitWrites = 512;
@@ -90,13 +97,10 @@ function outcomeOf(tables: Tables, write: Write): unknown {
 function apply(tables: Tables, write: Write): unknown {
   switch (write[0]) {
     case 'create':
-      return tables.plants.create(write);
     case 'update':
-      return tables.plants.update(write);
     case 'delete':
-      return tables.plants.delete(write);
     case 'restore':
-      return tables.plants.restore(write);
+      return tables.plants.change(unpack(write));
     default: {
       const result = call(tables, write);
       tables.grants.clearVersion();

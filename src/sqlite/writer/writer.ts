@@ -4,16 +4,17 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
+  pack,
   type DiskFailed,
   type Outcomes,
   type Batch,
-  type ResultOf,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -41,14 +42,18 @@ export class Writer {
     this.#onDiskFailure = onDiskFailure;
   }
 
+  change<C extends Change>(change: C): Promise<ResultOfChange<C>> {
+    return this.write(pack(change)) as Promise<ResultOfChange<C>>; // the result of this change
+  }
+
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
-  async write<W extends Write>(write: W): Promise<ResultOf<W>> {
+  async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
     this.#unsent.set(number, write);
     if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
     if (this.#unsent.size === maxBatchWrites) this.#flush();
-    return (await result) as ResultOf<W>; // the result of this write
+    return result;
   }
 
   /** Starts the thread, which the first write would do otherwise. */

@@ -1,0 +1,79 @@
+/**
+ * Plants that another program inserts, without the lock that every change takes.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Client } from 'pg';
+import type { Caller } from '../../src/access/access.ts';
+import type { ChangeOptions } from '../../src/plants/plant-storage.ts';
+import { Problem } from '../../src/problem.ts';
+import type { Storage } from '../../src/storage.ts';
+import { addToken } from '../support/app.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { identify } from '../support/tokens.ts';
+import { until } from '../support/until.ts';
+
+const insert = (store: number, id: number) =>
+  `INSERT INTO plants (store, id, owner, tag, name) VALUES (${store}, ${id}, 1, '', 'foreign')`;
+
+async function caller(storage: Storage): Promise<Caller> {
+  const grant = await identify(storage, await addToken(storage, 'alice'));
+  assert.ok(grant);
+  return grant.caller;
+}
+
+/** The id of the plant, or why there is none. */
+async function outcomeOf(change: Promise<{ id: number } | undefined>): Promise<unknown> {
+  try {
+    return (await change)?.id;
+  } catch (error) {
+    return error instanceof Problem ? error.kind : error;
+  }
+}
+
+/** What the log has of plants. */
+async function logOf({ log }: Storage): Promise<string[]> {
+  const { changes } = await log.list({ store: 'main', limit: 100 });
+  const ofPlants = changes.filter(({ plant }) => plant !== undefined);
+  return ofPlants.map(({ event, plant }) => `${event} ${plant}`);
+}
+
+it('an id that another program has used is taken, and the next id is above it', async (t) => {
+  const database = await testDatabase(t);
+  await using storage = await database.open();
+  const alice = await caller(storage);
+  const create = (id?: number, options?: ChangeOptions) =>
+    outcomeOf(storage.plants.create(alice, { name: 'a', ...(id && { id }) }, options));
+  assert.equal(await create(), 1);
+  await database.run(insert(alice.store, 2));
+  for (let time = 0; time < 2; time++) assert.equal(await create(2, { key: 'key' }), 'id-taken');
+  await database.run(insert(alice.store, 3));
+  assert.deepEqual(await Promise.all([create(), create(3), create()]), [4, 'id-taken', 5]);
+  assert.deepEqual(await logOf(storage), ['created 1', 'created 4', 'created 5']);
+});
+
+test('a group that meets plants of another program is decided again (PostgreSQL)', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const alice = await caller(storage);
+  const { plants } = storage;
+  await plants.create(alice, { name: 'a', id: 1 });
+  await plants.delete(alice, 1);
+  const other = new Client({ connectionString: database.url });
+  await using ending = new AsyncDisposableStack();
+  ending.defer(() => other.end());
+  await other.connect();
+  await other.query('SET search_path = plant_store; BEGIN');
+  for (const id of [1, 2]) await other.query(insert(alice.store, id));
+  const keyed = () => outcomeOf(plants.create(alice, { name: 'a', id: 2 }, { key: 'key' }));
+  const restore = outcomeOf(plants.restore(alice, 1));
+  const outcomes = [restore, keyed(), outcomeOf(plants.create(alice, { name: 'b' }))];
+  const waiting = `SELECT FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  const isWaiting = async () => (await other.query(waiting)).rowCount === 1;
+  await until('the group waits for the other program', isWaiting);
+  await other.query('COMMIT');
+  assert.deepEqual(await Promise.all(outcomes), ['id-taken', 'id-taken', 3]);
+  assert.equal(await keyed(), 'id-taken');
+  assert.deepEqual(await logOf(storage), ['created 1', 'deleted 1', 'created 3']);
+});
