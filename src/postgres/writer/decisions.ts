@@ -189,7 +189,7 @@ export class Decisions {
   ): void {
     if (!this.#hasLog && !isBorder) return;
     const { owner, name, tag } = before ?? {};
-    this.entries.push({ event, by, request, plant, owner, name, tag });
+    this.entries.push({ event, by, request, plant, isBorder, owner, name, tag });
   }
 
   #count(owner: number, change: 1 | -1): void {
