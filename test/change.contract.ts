@@ -584,8 +584,8 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const stores = ['main', 'other'] as const;
       for (const store of stores) {
         const alice = await caller(storage, 'alice', 'member', store);
-        const names = Array.from({ length: 1_100 }, (_, at) => `n${at}`);
-        await Promise.all(names.map((name) => storage.plants.create(alice, { name })));
+        const plants = Array.from({ length: 1_100 }, (_, at) => ({ name: `n${at}` }));
+        await Promise.all(plants.map((plant) => storage.plants.create(alice, plant)));
       }
       const beforeMs = Date.now() + 1;
       await until('it is a millisecond later', () => Date.now() >= beforeMs);

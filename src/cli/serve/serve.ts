@@ -122,8 +122,7 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
     onClockAhead: (ms) =>
       log.warn(
         { ahead: `${Math.round(ms / 3_600_000)}h` },
-        'the clock is far ahead of the last use of the database, so old changes are hidden, and removed after 24 hours; ' +
-          'if the clock is wrong, correct it now',
+        'the clock is ahead of the last use of the database; if it is wrong, correct it: old changes are removed in 24 hours',
       ),
     onError: (err) => {
       if (!(err instanceof Problem)) log.error({ err }, 'removing old changes failed');
