@@ -31,8 +31,9 @@ type BinRow = readonly [
 const maxScannedDeletions = 1_000;
 
 /**
- * Returns up to `$4` plants that can be restored among the deletions before a position, and the last one that it checked. They stay in the order of the deletions: an ORDER BY would check all of them, and then sort. OFFSET 0
- * lets PostgreSQL check each deletion once.
+ * Returns up to `$4` plants that can be restored among the deletions before a position, and the last one that it
+ * checked. They stay in the order of the deletions: an ORDER BY would check all of them, and then sort. OFFSET 0 lets
+ * PostgreSQL check each deletion once.
  */
 function binStep(condition: string): Statement<BinRow> {
   return sql`

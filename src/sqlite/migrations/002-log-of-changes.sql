@@ -31,8 +31,9 @@ CREATE TABLE changes (
 
 CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
 
--- For lists of deleted plants: has what is needed to skip the plants of other owners.
-CREATE INDEX restorable_changes ON changes (store, version, number, owner, plant) WHERE is_restorable = 1;
+-- For lists of deleted plants: has what is needed to skip old deletions, and the plants of other owners.
+CREATE INDEX restorable_changes ON changes (store, version, number, owner, plant, at)
+  WHERE is_restorable = 1;
 
 -- The latest time at which the clock of a process was right (src/log/retention.ts).
 CREATE TABLE retention (confirmed_at INTEGER NOT NULL) STRICT;

@@ -105,8 +105,10 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       AND event = 'deleted' AND NOT EXISTS (
         SELECT 1 FROM users
         WHERE store = ?1 AND user = changes.owner AND removed_version >= changes.version)`);
-  const listDeletions = prepare<[version: number, number: number, owner: number, plant: number]>(`
-    SELECT version, number, owner, plant FROM changes INDEXED BY restorable_changes
+  const listDeletions = prepare<
+    [version: number, number: number, owner: number, plant: number, at: number]
+  >(`
+    SELECT version, number, owner, plant, at FROM changes INDEXED BY restorable_changes
     WHERE store = ? AND is_restorable = 1 AND (version, number) < (?, ?)
     ORDER BY version DESC, number DESC LIMIT ${maxScannedDeletions}`);
   const findOwner = prepare<[owner: number]>('SELECT owner FROM plants WHERE store = ? AND id = ?');
@@ -174,9 +176,10 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       let checked = 0;
       let scannedTo: LogPosition | undefined;
       const deletions = listDeletions.all(store, after.version, after.number);
-      for (const [version, number, owner, plant] of deletions) {
+      const since = keptSince(keepMs);
+      for (const [version, number, owner, plant, at] of deletions) {
         scannedTo = { version, number };
-        if (!reaches(write, owner)) continue;
+        if (at < since || !reaches(write, owner)) continue;
         const found = findDeleted(store, plant);
         if (found !== undefined) rows.push(found);
         if (++checked === maxCheckedDeletions || rows.length > limit) return { rows, scannedTo };

@@ -2,12 +2,12 @@
  * The removal of changes that are too old, in the background.
  */
 import assert from 'node:assert/strict';
-import { Retention } from '../src/log/retention.ts';
-import type { Storage } from '../src/storage.ts';
-import { addToken } from './support/app.ts';
-import { serve } from './support/command.ts';
-import { it, itOnce, testDatabase } from './support/storages.ts';
-import { until } from './support/until.ts';
+import { Retention } from '../../src/log/retention.ts';
+import type { Storage } from '../../src/storage.ts';
+import { addToken } from '../support/app.ts';
+import { serve } from '../support/command.ts';
+import { it, itOnce, testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
