@@ -46,8 +46,8 @@ export class Retention {
 
   /** Removes all that is too old, unless the clock is not trusted. */
   async round(signal: AbortSignal): Promise<void> {
-    if (!(await this.#trustsClock())) return;
     const { keepMs, processes } = this.#options;
+    if (keepMs > 0 && !(await this.#trustsClock())) return;
     const beforeMs = keptSince(keepMs);
     for (let store: number | undefined = 0; store !== undefined && !signal.aborted;) {
       const startedMs = performance.now();
@@ -62,6 +62,7 @@ export class Retention {
     const aheadMs = nowMs - confirmedMs;
     if (aheadMs > maxAheadMs && !this.#hasWaited(confirmedMs, aheadMs)) return false;
     if (aheadMs > confirmIntervalMs) await this.#log.confirmTime(nowMs);
+    this.#ahead = undefined;
     return true;
   }
 

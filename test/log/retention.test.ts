@@ -26,11 +26,11 @@ it('a service removes what is too old while nobody writes', async (t) => {
 });
 
 /** The part of a service that removes changes. */
-function serviceOf(storage: Storage) {
+function serviceOf(storage: Storage, keepMs = 30 * dayMs) {
   const ahead: number[] = [];
   const onClockAhead = (ms: number) => void ahead.push(ms);
   const onError = (error: unknown) => assert.fail(String(error));
-  const options = { keepMs: 30 * dayMs, processes: 1, onClockAhead, onError };
+  const options = { keepMs, processes: 1, onClockAhead, onError };
   const retention = new Retention(storage.log, options);
   return { ahead, round: () => retention.round(AbortSignal.timeout(60_000)) };
 }
@@ -75,5 +75,11 @@ itOnce(
     assert.equal(late.ahead.length, 1);
     go(2);
     assert.equal(await roundAt(late, 0), 0);
+    // It jumps again. Without a log, no clock matters.
+    await addToken(storage, 'bob');
+    go(40 * dayMs);
+    assert.equal(await roundAt(late, 0), 1);
+    assert.equal(late.ahead.length, 2);
+    assert.equal(await roundAt(serviceOf(storage, 0), 0), 0);
   },
 );
