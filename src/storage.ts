@@ -50,10 +50,10 @@ export interface Storage extends AsyncDisposable {
   warmUp?(): void;
 }
 
-/** What the writes of a process depend on. */
+/** What the writes of a process depend on, and its reads of the log. */
 export interface WriteSettings {
   /** None by default. */
   quotas?: Quotas | undefined;
-  /** How long the log keeps changes: 0 if it has none, and undefined if this process removes none. */
+  /** How long the log keeps changes: 0 if there is no log, and undefined if this process shows all that are left. */
   keepChangesMs?: number | undefined;
 }

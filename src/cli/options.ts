@@ -5,6 +5,7 @@
 import type { TString } from '@sinclair/typebox';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access/access.ts';
+import { defaultKeepChangesMs } from '../log/change-log.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
 
@@ -43,6 +44,12 @@ export function databaseCommand(parent: Command, name: string, lines: readonly s
     .addOption(databaseFlag())
     .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
+}
+
+export function keepChangesFlag(description: string) {
+  return flag('--keep-changes <duration>', description)
+    .argParser((text) => (text === '0' ? 0 : parseDurationMs(text)))
+    .default(defaultKeepChangesMs, '30d');
 }
 
 export function storeFlag(description: string) {

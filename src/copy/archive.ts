@@ -28,7 +28,9 @@ export const copiedColumns: Record<Table, readonly string[]> = {
   stores: names('store name last_id version'),
   users: names('store id name role removed_at removed_version'),
   plants: names('store id owner tag name'),
-  changes: names('store version number event at user_id token request plant owner name tag'),
+  changes: names(
+    'store version number event at user_id token request plant owner name tag is_restorable',
+  ),
   idempotency_keys: names('store key_hash user_id fingerprint plant version at'),
   shares: names('store owner user_name access since'),
   tokens: names(

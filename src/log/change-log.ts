@@ -29,12 +29,14 @@ export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
 /** Maximum number of changes in a history. */
 export const maxHistory = 100;
 
-/**
- * How many of the oldest changes of a store a group of changes checks, to remove those that are too old and precede all
- * others: the creation of a plant stays as long as what happened before with its id. If the clock of a process was ahead,
- * changes stay for longer.
- */
-export const maxRemovedChanges = 512;
+/** How many changes a step of their removal checks. It takes a few milliseconds. */
+export const maxRemovedChanges = 500;
+
+/** Earlier changes are too old: nothing shows them. `keepMs` as in `WriteSettings`. */
+export function keptSince(keepMs: number | undefined): number {
+  if (keepMs === undefined) return 0;
+  return keepMs === 0 ? Number.MAX_SAFE_INTEGER : Date.now() - keepMs;
+}
 
 /** A change to add. */
 export interface LogEntry {
@@ -43,6 +45,8 @@ export interface LogEntry {
   by?: Identified | undefined;
   request?: string | undefined;
   plant?: number | undefined;
+  /** Whether the id of the plant is in use again. */
+  isBorder?: boolean | undefined;
   /** What was there before, or which share, token or role. */
   owner?: number | undefined;
   name?: string | undefined;
@@ -133,16 +137,15 @@ export interface LogPage {
   next: LogPosition | undefined;
 }
 
-/** The rows of a page that match the query. */
+/** The rows of a page that match the query, and are not too old. */
 export function logPageOf(
   changes: readonly LoggedChange[],
-  { user, plant, sinceMs = 0, limit }: LogQuery,
+  { user, sinceMs = 0, limit }: LogQuery,
+  keptSinceMs: number,
 ): LogPage {
   const matches = changes.filter(
     (change) =>
-      change.atMs >= sinceMs &&
-      (user === undefined || change.user === user) &&
-      (plant === undefined || change.plant === plant),
+      change.atMs >= Math.max(sinceMs, keptSinceMs) && (user === undefined || change.user === user),
   );
   return {
     changes: matches,
@@ -150,12 +153,17 @@ export function logPageOf(
   };
 }
 
-/** The changes since the creation of the plant: before, another one had its id. They are newest first. */
-export function sinceCreation<Change extends { event: ChangeEvent }>(
-  changes: readonly Change[],
-): readonly Change[] {
+/**
+ * The changes since the creation of the plant that are not too old: before, another one had its id. They are newest
+ * first.
+ */
+export function historyOf(
+  changes: readonly PlantChange[],
+  keptSinceMs: number,
+): readonly PlantChange[] {
   const created = changes.findIndex(({ event }) => event === 'created');
-  return created === -1 ? changes : changes.slice(0, created + 1);
+  const ofPlant = created === -1 ? changes : changes.slice(0, created + 1);
+  return ofPlant.filter(({ atMs }) => atMs >= keptSinceMs);
 }
 
 /** `found` has more than `limit` plants if others follow. */
@@ -164,7 +172,7 @@ export function binPageOf(found: readonly DeletedPlant[], { limit }: BinQuery): 
   return { plants, next: found.length > limit ? plants.at(-1)?.position : undefined };
 }
 
-/** The log of a storage (storage.ts). */
+/** The log of a storage (storage.ts). Reads leave out what is too old (`WriteSettings`), even if it was not removed yet. */
 export interface ChangeLog {
   /**
    * The newest changes to a plant since it was created, newest first, up to `limit`. A plant that was deleted has a
@@ -184,6 +192,21 @@ export interface ChangeLog {
    */
   deleted(caller: ReadAccess, query: BinQuery): Promise<BinPage>;
 
-  /** For operators: the changes of a store in ascending order of their positions. Empty if there is no such store. */
+  /**
+   * For operators: the changes of a store in ascending order of their positions. Empty if there is no such store. Those
+   * of a plant are a range of an index.
+   */
   list(query: LogQuery): Promise<LogPage>;
+
+  /**
+   * Takes a step of the removal of changes from before `beforeMs`, in stores whose numbers are at least `store`. No
+   * change is removed before an earlier one: a creation stays as long as what happened before with its id. Resolves to
+   * the store to continue with, or to undefined at the end.
+   */
+  removeOld(beforeMs: number, store: number): Promise<number | undefined>;
+
+  /** The latest time at which the clock of a process was right (retention.ts). */
+  confirmedTime(): Promise<number>;
+  /** Has no effect if a later time is confirmed. */
+  confirmTime(nowMs: number): Promise<void>;
 }

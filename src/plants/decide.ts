@@ -74,10 +74,11 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   const { id } = isNew ? after : before;
   const lastId = Math.max(facts.lastId, id);
   // Even without a log: later, neither history nor bin must show an earlier plant with the id.
-  const isLogged = hasLog || (isNew && id <= facts.lastId);
+  const isBorder = isNew && id <= facts.lastId;
   const { by, request } = change;
   const { owner, name, tag } = before ?? {};
-  const entry = isLogged ? { event, by, request, plant: id, owner, name, tag } : undefined;
+  const logged = { event, by, request, plant: id, isBorder, owner, name, tag };
+  const entry = hasLog || isBorder ? logged : undefined;
   return { result, effect: { id, before, after, lastId, key, entry } };
 }
 

@@ -49,7 +49,7 @@ export class PostgresStorage implements Storage {
     this.shares = openShares(this.#cluster, names, appendToLog);
     this.users = openUsers(this.#cluster, names, appendToLog);
     this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
-    this.log = openLog(this.#cluster, names, this.users);
+    this.log = openLog(this.#cluster, names, this.users, keepChangesMs);
   }
 
   async open(): Promise<void> {

@@ -153,7 +153,7 @@ export class Connection {
       this.#refresh(open); // under the lock, so that nobody can change anything afterwards
       open.stores.begin();
       const result = work(open);
-      for (const store of open.stores.flush()) open.log.removeOld(store);
+      open.stores.flush();
       open.file.check();
       stage = 'commit';
       open.database.exec('COMMIT');

@@ -41,7 +41,7 @@ interface Parts {
   tokens: TokenStorage;
   shares: ShareStorage;
   users: UserStorage;
-  log: Pick<ChangeLog, 'list'>;
+  log: Omit<ChangeLog, 'history' | 'deleted'>;
 }
 
 interface SqliteOptions
@@ -63,7 +63,7 @@ export class SqliteStorage implements Storage {
     path: string,
     { quotas, keepChangesMs, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
   ) {
-    this.#connection = new Connection({ path, cacheKiB, onFileFault });
+    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileFault });
     this.#batcher = new ReadBatcher(this.#connection);
     const { file } = this.#connection.open(options);
     if (this.#connection.read(isUnfinishedCopy)) {
@@ -120,7 +120,12 @@ export class SqliteStorage implements Storage {
   });
 
   readonly log: ChangeLog = {
-    ...this.#part('log', { list: 'read' }),
+    ...this.#part('log', {
+      list: 'read',
+      removeOld: 'write',
+      confirmedTime: 'read',
+      confirmTime: 'write',
+    }),
     /** In one transaction: the plant and its history belong together. */
     history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),
     deleted: async (caller, query) => {

@@ -101,6 +101,7 @@ const commands: Record<string, Record<string, string>> = {
     '--user <user>': 'env: none; default: none',
     '--plant <id>': 'env: none; default: none',
     '--since <duration>': 'env: none; default: none',
+    '--keep-changes <duration>': 'env: PLANT_STORE_KEEP_CHANGES; default: 30d',
   },
   migrate: { '--database <url>': database, ...json },
   backup: { '--database <url>': database, ...json },

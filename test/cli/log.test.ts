@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { startApp } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
-import { it } from '../support/storages.ts';
+import { it, itOnce } from '../support/storages.ts';
 
 it('log shows changes to plants, shares and tokens, by users and by the operator', async (t) => {
   const app = await startApp(t);
@@ -71,3 +71,35 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
   assert.equal(status, 1);
   assert.match(stderr, /north/);
 });
+
+itOnce(
+  'log --since and --plant read a part of the log, and find what is out of order',
+  async (t) => {
+    const app = await startApp(t);
+    const env = { PLANT_STORE_DATABASE: app.database.url };
+    await app.token('alice');
+    const [rows, minuteMs] = [40_000, 60_000];
+    // A change each 20 seconds for 9 days, by processes whose clocks differ by half an hour.
+    const startMs = Date.now() - rows * 20_000;
+    await app.database.run(`
+    WITH RECURSIVE rows (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM rows WHERE at < ${rows})
+    INSERT INTO changes (store, version, number, event, at, plant, owner, name, tag, is_restorable)
+    SELECT 1, at + 1, 1, 'updated', ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
+    FROM rows;
+    UPDATE changes SET at = ${startMs} WHERE version = 1;
+    UPDATE stores SET version = ${rows} + 1`);
+    const read = async (...args: string[]) => {
+      const before = process.cpuUsage();
+      const printed = await runOk(['log', ...args], { env });
+      const { user, system } = process.cpuUsage(before);
+      return { cpu: user + system, found: printed.split('\n').length };
+    };
+    const whole = await read('--user', 'alice');
+    const since = await read('--since', '60m');
+    assert.ok(Math.abs(since.found - 135) <= 2, `${since.found}`); // 90 of the even ones, 45 of the others
+    const plant = await read('--plant', '20000');
+    assert.equal(plant.found, 1);
+    for (const { cpu } of [since, plant])
+      assert.ok(cpu * 3 < whole.cpu, `${cpu} and ${whole.cpu} µs`);
+  },
+);

@@ -17,37 +17,24 @@ interface Deleted {
 const entries = ({ json }: Answer) => json as Deleted[];
 const idsOf = (answer: Answer) => entries(answer).map(({ id }) => id);
 
-it('the bin has what the caller can restore, the newest deletion first', async (t) => {
+it('the bin has what the caller can restore, and who deleted it when', async (t) => {
   const beforeMs = Date.now();
   const { call, token } = await startApp(t);
-  const [alice, bob] = [await token('alice'), await token('bob')];
-  const maria = await token('maria', { role: 'manager' });
-  const sharing = await token('alice', { scopes: ['shares:write'] });
-  assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
-  await call('POST', '/plants', { token: alice, json: { name: '🌵 "a"', tag: 't' } });
-  await call('POST', '/plants', { token: alice, json: { name: 'b' } });
-  await call('POST', '/plants', { token: bob, json: { name: 'c' } });
-  await call('DELETE', '/plants/2', { token: alice });
-  await call('DELETE', '/plants/3', { token: bob });
-  await call('DELETE', '/plants/1', { token: maria });
+  const [alice, maria] = [await token('alice'), await token('maria', { role: 'manager' })];
   const bin = async (by: string) => call('GET', '/bin', { token: by });
-  assert.deepEqual(idsOf(await bin(alice)), [1, 2]);
-  assert.deepEqual(idsOf(await bin(bob)), [3]);
-  assert.deepEqual(idsOf(await bin(maria)), [1, 3, 2]);
-  const [first] = entries(await bin(alice));
-  const { deletedAt = '', ...others } = first ?? {};
+  assert.equal((await bin(alice)).text, '[]');
+  await call('POST', '/plants', { token: alice, json: { name: '🌵 "a"', tag: 't' } });
+  await call('POST', '/plants', { token: maria, json: { name: 'b' } });
+  await call('DELETE', '/plants/1', { token: maria });
+  await call('DELETE', '/plants/2', { token: maria });
+  assert.deepEqual(idsOf(await bin(alice)), [1]);
+  const [, { deletedAt = '', ...others } = {}] = entries(await bin(maria)) as Partial<Deleted>[];
   const expected = { id: 1, name: '🌵 "a"', tag: 't', owner: 'alice', deletedBy: 'maria' };
   assert.deepEqual(others, expected);
   assert.equal(new Date(deletedAt).toISOString(), deletedAt);
   assert.ok(Date.parse(deletedAt) >= beforeMs && Date.parse(deletedAt) <= Date.now());
-
-  await call('PUT', '/shares/bob', { token: sharing, json: { access: 'read' } });
-  assert.deepEqual(idsOf(await bin(bob)), [3]);
-  await call('PUT', '/shares/bob', { token: sharing, json: { access: 'write' } });
-  assert.deepEqual(idsOf(await bin(bob)), [1, 3, 2]);
-  await call('POST', '/plants/2/restore', { token: bob });
-  assert.deepEqual(idsOf(await bin(alice)), [1]);
-  assert.deepEqual(idsOf(await bin(await token('bob', { scopes: ['plants:read'] }))), [1, 3]);
+  await call('POST', '/plants/1/restore', { token: alice });
+  assert.deepEqual(idsOf(await bin(maria)), [2]);
   const refused = await bin(await token('bob', { scopes: ['plants:write'] }));
   assert.equal(refused.status, 403);
   assert.match(refused.headers.get('www-authenticate') ?? '', /scope="plants:read"/);
@@ -56,7 +43,7 @@ it('the bin has what the caller can restore, the newest deletion first', async (
 it('pages of the bin lead to each other, and each deletion is in one of them', async (t) => {
   const { call, token } = await startApp(t, { baseUrl: 'https://plants.example/x' });
   const alice = await token('alice');
-  const ids = Array.from({ length: 300 }, (_, at) => at + 1);
+  const ids = Array.from({ length: 30 }, (_, at) => at + 1);
   for (const id of ids) {
     await call('POST', '/plants', { token: alice, json: { name: 'n'.repeat(200) } });
     await call('DELETE', `/plants/${id}`, { token: alice });
@@ -64,7 +51,7 @@ it('pages of the bin lead to each other, and each deletion is in one of them', a
   const whole = await call('GET', '/bin', { token: alice });
   assert.deepEqual(idsOf(whole), ids.toReversed());
   assert.equal(whole.headers.get('link'), null);
-  for (const limit of [1, 7, 150, 300, 1_000]) {
+  for (const limit of [1, 7, 15, 30, 1_000]) {
     const seen: number[] = [];
     for (let target = `/bin?limit=${limit}`; ;) {
       const page = await call('GET', target, { token: alice });
@@ -113,26 +100,17 @@ it('the bin refuses what is no page of it', async (t) => {
   assert.equal((await call('GET', '/bin')).status, 401);
 });
 
-it('the bin is empty without a log', async (t) => {
-  const { call, token } = await startApp(t, { keepChangesMs: 0 });
-  const alice = await token('alice');
-  await call('POST', '/plants', { token: alice, json: { name: 'a' } });
-  await call('DELETE', '/plants/1', { token: alice });
-  assert.equal((await call('GET', '/bin', { token: alice })).text, '[]');
-});
-
 itOnEach(
   'neither the bin nor a history has an earlier plant with the id, though a clock was ahead',
   async (t) => {
-    const { call, token, database } = await startApp(t, { keepChangesMs: 1 });
+    const { call, token, database, storage } = await startApp(t);
     const [alice, bob] = [await token('alice'), await token('bob')];
     await call('POST', '/plants', { token: alice, json: { name: 'secret', id: 5 } });
     await call('DELETE', '/plants/5', { token: alice });
     await database.run(`UPDATE changes SET at = at + 60000 WHERE event = 'deleted'`);
     await call('POST', '/plants', { token: bob, json: { name: 'b', id: 5 } });
-    const names = Array.from({ length: 20 }, (_, at) => `b ${at}`); // each change removes old ones
-    for (const name of names) {
-      await call('PATCH', '/plants/5', { token: bob, json: { name } });
+    for (let store: number | undefined = 0; store !== undefined;) {
+      store = await storage.log.removeOld(Date.now() + 30_000, store);
     }
     const { text } = await call('GET', '/plants/5/history', { token: bob });
     assert.doesNotMatch(text, /secret|deleted/);

@@ -184,7 +184,7 @@ class Model implements Facts {
     result: unknown,
   ): { result: unknown; effect: Effect } {
     const before = this.plants.get(id);
-    const isLogged = this.rules.hasLog || (before === undefined && id <= this.lastId);
+    const isBorder = before === undefined && id <= this.lastId;
     this.lastId = Math.max(this.lastId, id);
     this.bin.delete(id);
     if (after === undefined && before !== undefined) this.bin.set(id, before);
@@ -193,7 +193,8 @@ class Model implements Facts {
     const { lastId } = this;
     const { owner, name, tag } = before ?? {};
     const event = `${kind.replace(/e$/, '')}ed` as 'created';
-    const entry = isLogged ? { event, by, request, plant: id, owner, name, tag } : undefined;
+    const logged = { event, by, request, plant: id, isBorder, owner, name, tag };
+    const entry = this.rules.hasLog || isBorder ? logged : undefined;
     return { result, effect: { id, before, after, lastId, key: undefined, entry } };
   }
 }

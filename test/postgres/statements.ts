@@ -46,6 +46,7 @@ export const ofShards: readonly Statement[] = [
   logSql.history,
   userSql.namesOf,
   logSql.list,
+  logSql.listPlant,
   ...Object.values(binSql),
 ];
 

@@ -8,6 +8,7 @@ import { Name, Tag } from '../../plants/plant.ts';
 import {
   databaseCommand,
   integer,
+  keepChangesFlag,
   maxDuration,
   parseDurationMs,
   parserOf,
@@ -164,5 +165,6 @@ function addLogCommand(plantStore: Command): void {
       'only changes of this time until now, such as 2d',
       parseDurationMs,
     )
+    .addOption(keepChangesFlag('older changes are hidden; set it as for "serve"'))
     .action(async (options) => (await import('./log.ts')).showLog(options));
 }

@@ -12,19 +12,31 @@ import { findStore } from './names.ts';
 interface LogOptions extends InStoreOptions, Pick<LogQuery, 'user' | 'plant'> {
   /** How far to look back, in milliseconds. */
   since?: number | undefined;
+  keepChanges: number;
 }
 
 type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 
 /** Changes to look at in one read, which takes a few milliseconds. */
 const pageChanges = 500;
+/** A change is found if the clocks of the processes that made it and those before it differ by less. */
+const maxClockDifferenceMs = 60 * 60 * 1_000;
+/** Larger than each version. */
+const versionBound = 2 ** 40;
 
-export async function showLog({ since, ...options }: LogOptions): Promise<void> {
+export async function showLog({ since, keepChanges, ...options }: LogOptions): Promise<void> {
   const { json, store, user, plant } = options;
   const sinceMs = since === undefined ? undefined : Date.now() - since;
-  await using storage = await openStorage(options.database, { create: false });
+  await using storage = await openStorage(options.database, {
+    create: false,
+    keepChangesMs: keepChanges,
+  });
   await findStore(storage, store);
-  const pages = pagesOf(storage.log, { store, user, plant, sinceMs });
+  const isRange = sinceMs !== undefined && plant === undefined;
+  const after = isRange
+    ? await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs)
+    : undefined;
+  const pages = pagesOf(storage.log, { store, user, plant, sinceMs, after });
   await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
 }
 
@@ -44,9 +56,22 @@ async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
   if (isEmpty) yield `${linesOf([])}\n`; // only the header
 }
 
+/** Bisects the log: positions are in the order of time, except that clocks differ. */
+async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<LogPosition> {
+  let [low, high] = [0, versionBound];
+  while (low < high) {
+    const version = Math.floor((low + high) / 2);
+    const after = { version, number: 0 };
+    const { changes, next } = await log.list({ store, after, sinceMs: timeMs, limit: 1 });
+    const isEarlier = changes.length === 0 && next !== undefined;
+    if (isEarlier) low = version + 1;
+    else high = version;
+  }
+  return { version: low - 1, number: 0 };
+}
+
 /** Pages with at least one change. Only one is in memory. */
-async function* pagesOf(log: ChangeLog, query: Omit<LogQuery, 'limit' | 'after'>): Pages {
-  let after: LogPosition | undefined;
+async function* pagesOf(log: ChangeLog, { after, ...query }: Omit<LogQuery, 'limit'>): Pages {
   do {
     const page = await log.list({ ...query, after, limit: pageChanges });
     if (page.changes.length > 0) yield page.changes;

@@ -6,7 +6,6 @@ import {
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings';
 import { isProtected } from '../../oidc/fetch.ts';
-import { defaultKeepChangesMs } from '../../log/change-log.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
 import { Name } from '../../plants/plant.ts';
@@ -17,8 +16,8 @@ import {
   examples,
   flag,
   integer,
+  keepChangesFlag,
   parseBaseUrl,
-  parseDurationMs,
   parserOf,
 } from '../options.ts';
 
@@ -105,12 +104,9 @@ function addOptions(serve: Command) {
     .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
     .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
     .addOption(
-      flag(
-        '--keep-changes <duration>',
+      keepChangesFlag(
         'how long the log keeps changes, to restore plants and show who changed them; 0 for no log',
-      )
-        .argParser((text) => (text === '0' ? 0 : parseDurationMs(text)))
-        .default(defaultKeepChangesMs, '30d'),
+      ),
     )
     .option(
       '--workers <number>',

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
+import { Retention } from '../../log/retention.ts';
 import { Problem } from '../../problem.ts';
 import { DiskFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -89,6 +90,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const listening =
     worker === undefined ? listenAlone(app.server, options) : listen(app.server, options);
   const sockets = await listening.catch(refuseListenError(options));
+  const removal = removeOldChanges(storage, run);
 
   try {
     storage.warmUp?.();
@@ -101,6 +103,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     stop.abort();
     await drain(sockets);
     await app.close();
+    await removal;
     log.info('stopped');
   }
   if (hasDiskFailed) {
@@ -109,6 +112,23 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
         'Acknowledged changes are kept. Check the disk, then start the service again.',
     );
   }
+}
+
+/** Until the service has to stop. */
+async function removeOldChanges(storage: Storage, { options, stop, log }: Run): Promise<void> {
+  const retention = new Retention(storage.log, {
+    keepMs: options.keepChanges,
+    processes: options.workers,
+    onClockAhead: (ms) =>
+      log.warn(
+        { ahead: `${Math.round(ms / 3_600_000)}h` },
+        'the clock is ahead of the last use of the database; if it is wrong, correct it: old changes are removed in 24 hours',
+      ),
+    onError: (err) => {
+      if (!(err instanceof Problem)) log.error({ err }, 'removing old changes failed');
+    },
+  });
+  await retention.run(stop.signal);
 }
 
 async function serveWithWorkers(run: Run): Promise<void> {

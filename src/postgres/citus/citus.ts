@@ -50,12 +50,15 @@ export const tablesOfStore = [
   'idempotency_keys',
 ] as const;
 
+/** Tables with one row, which every node has. */
+const tablesOfNode = ['migrations', 'retention'];
+
 /** All tables, referenced ones first. */
-const tables = ['migrations', 'stores', 'named_stores', ...tablesOfStore.slice(1)];
+const tables = [...tablesOfNode, 'stores', 'named_stores', ...tablesOfStore.slice(1)];
 
 function distributionSql(table: string): string {
   const name = `plant_store.${table}`;
-  if (table === 'migrations') return `SELECT create_reference_table('${name}')`;
+  if (tablesOfNode.includes(table)) return `SELECT create_reference_table('${name}')`;
   const column = table === 'named_stores' ? 'key' : 'store'; // both have the same range
   const colocation = table === 'stores' ? '' : `, colocate_with => 'plant_store.stores'`;
   return `SELECT create_distributed_table('${name}', '${column}'${colocation})`;

@@ -21,6 +21,8 @@ CREATE TABLE IF NOT EXISTS plant_store.changes (
   owner   bigint,
   name    text,
   tag     text,
+  -- 1 for a deletion whose plant can be restored: its id was not used again.
+  is_restorable smallint NOT NULL,
   PRIMARY KEY (store, version, number)
 );
 
@@ -28,8 +30,17 @@ CREATE INDEX IF NOT EXISTS changes_by_plant
   ON plant_store.changes (store, plant, version, number) WHERE plant IS NOT NULL;
 
 -- For lists of deleted plants.
-CREATE INDEX IF NOT EXISTS changes_of_deletions
-  ON plant_store.changes (store, version, number) WHERE event = 'deleted';
+CREATE INDEX IF NOT EXISTS restorable_changes
+  ON plant_store.changes (store, version, number) WHERE is_restorable = 1;
+
+-- The latest time at which the clock of a process was right (src/log/retention.ts).
+CREATE TABLE IF NOT EXISTS plant_store.retention (
+  id           integer NOT NULL PRIMARY KEY CHECK (id = 1),
+  confirmed_at bigint  NOT NULL
+);
+
+INSERT INTO plant_store.retention (id, confirmed_at)
+VALUES (1, extract(epoch FROM clock_timestamp()) * 1000) ON CONFLICT DO NOTHING;
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (

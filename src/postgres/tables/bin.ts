@@ -2,7 +2,13 @@
  * Lists of deleted plants in PostgreSQL.
  */
 import { userKey, type ReadAccess } from '../../access/access.ts';
-import { binPageOf, type BinPage, type BinQuery, type DeletedPlant } from '../../log/change-log.ts';
+import {
+  binPageOf,
+  keptSince,
+  type BinPage,
+  type BinQuery,
+  type DeletedPlant,
+} from '../../log/change-log.ts';
 import { scan } from '../../shared/scan.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { sql, type Statement } from '../pool/connection.ts';
@@ -25,9 +31,9 @@ type BinRow = readonly [
 const maxScannedDeletions = 1_000;
 
 /**
- * Returns up to `$4` plants whose last change is their deletion among the deletions before a position, and the last one
- * that it checked. They stay in the order of the deletions: an ORDER BY would check all of them, and then sort. OFFSET 0
- * lets PostgreSQL check each deletion once.
+ * Returns up to `$4` plants that can be restored among the deletions before a position, and the last one that it
+ * checked. They stay in the order of the deletions: an ORDER BY would check all of them, and then sort. OFFSET 0 lets
+ * PostgreSQL check each deletion once.
  */
 function binStep(condition: string): Statement<BinRow> {
   return sql`
@@ -35,10 +41,7 @@ function binStep(condition: string): Statement<BinRow> {
     FROM (
       SELECT plant, name, tag, owner, at, user_id, version, number, nth, (
         ${condition}
-        AND NOT EXISTS (
-          SELECT 1 FROM plant_store.changes
-          WHERE changes.store = $1 AND changes.plant = deletions.plant
-            AND (changes.version, changes.number) > (deletions.version, deletions.number))
+        AND at >= $5
         AND EXISTS (
           SELECT 1 FROM plant_store.users
           WHERE users.store = $1 AND users.id = deletions.owner
@@ -47,7 +50,7 @@ function binStep(condition: string): Statement<BinRow> {
         SELECT plant, name, tag, owner, at, user_id, version, number,
                row_number() OVER (ORDER BY version DESC, number DESC) AS nth
         FROM plant_store.changes
-        WHERE store = $1 AND event = 'deleted' AND (version, number) < ($2, $3)
+        WHERE store = $1 AND is_restorable = 1 AND (version, number) < ($2, $3)
         ORDER BY version DESC, number DESC LIMIT ${maxScannedDeletions}
       ) AS deletions
       OFFSET 0
@@ -57,20 +60,22 @@ function binStep(condition: string): Statement<BinRow> {
 
 export const binSql = {
   all: binStep('true'),
-  owners: binStep('owner IN (SELECT unnest($5::bigint[]))'),
+  owners: binStep('owner IN (SELECT unnest($6::bigint[]))'),
 };
 
 export async function listDeleted(
   cluster: Cluster,
   caller: ReadAccess,
   query: BinQuery,
+  keepMs: number | undefined,
 ): Promise<BinPage> {
   const { store, write } = caller;
   const statement = write === 'all' ? binSql.all : binSql.owners;
   const owners = write === 'all' ? [] : [write];
+  const since = keptSince(keepMs);
   const found = await scan(query, async ({ version, number }, limit) => {
     const maxRows = limit + 1;
-    const values = [store, version, number, maxRows, ...owners];
+    const values = [store, version, number, maxRows, since, ...owners];
     const rows = await scanSteps.run(userKey(caller), () =>
       cluster.read(store, statement, values, userKey(caller)),
     );

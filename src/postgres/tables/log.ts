@@ -3,10 +3,11 @@
  */
 import { reaches } from '../../access/access.ts';
 import {
+  historyOf,
+  keptSince,
   logPageOf,
   maxHistory,
   maxRemovedChanges,
-  sinceCreation,
   type ChangeEvent,
   type ChangeLog,
   type LogEntry,
@@ -50,9 +51,12 @@ type LogRow = readonly [
 /** A plant with its owner. */
 export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
 
+/** Stores that a step of a removal checks, with a statement for each. */
+const maxCheckedStores = 100;
+
 const into = `
   INSERT INTO plant_store.changes
-    (store, version, number, event, at, user_id, token, request, plant, owner, name, tag)`;
+    (store, version, number, event, at, user_id, token, request, plant, owner, name, tag, is_restorable)`;
 const columns = 'event, at, user_id, owner, name, tag';
 const oldest = (wanted: string, limit: number) => `
   SELECT ${wanted} FROM plant_store.changes WHERE store = $1 ORDER BY version, number LIMIT ${limit}`;
@@ -62,7 +66,16 @@ export const logSql = {
   add: sql`${into}
     VALUES ($1, $2, unnest($3::integer[]), unnest($4::text[]), $5, unnest($6::bigint[]), unnest($7::text[]),
       unnest($8::text[]), unnest($9::bigint[]), unnest($10::bigint[]), unnest($11::text[]),
-      unnest($12::text[]))`,
+      unnest($12::text[]), unnest($13::smallint[]))`,
+  // The last changes of these plants before a version.
+  endDeletions: sql`
+    UPDATE plant_store.changes SET is_restorable = 0
+    FROM unnest($3::bigint[]) AS ids (id) CROSS JOIN LATERAL (
+      SELECT version, number FROM plant_store.changes
+      WHERE store = $1 AND plant = ids.id AND version < $2 ORDER BY version DESC, number DESC LIMIT 1
+    ) AS last
+    WHERE changes.store = $1 AND changes.version = last.version AND changes.number = last.number
+      AND is_restorable = 1`,
   // Mostly, the first condition is false, and nothing else is read.
   removeOld: sql`
     DELETE FROM plant_store.changes USING (
@@ -71,7 +84,8 @@ export const logSql = {
     ) AS oldest
     WHERE (${oldest('at', 1)}) < $2
       AND changes.store = $1 AND changes.version = oldest.version
-      AND changes.number = oldest.number AND oldest.newest < $2`,
+      AND changes.number = oldest.number AND oldest.newest < $2
+    RETURNING changes.number`,
   // Locks the row of the store like a group of changes.
   lockVersion: sql<readonly [version: number]>`
     SELECT version FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
@@ -81,11 +95,11 @@ export const logSql = {
   findDeleted: sql<PlantRow>`
     SELECT ids.id, last.name, last.tag, last.owner
     FROM unnest($2::bigint[]) AS ids (id) CROSS JOIN LATERAL (
-      SELECT event, version, owner, name, tag FROM plant_store.changes
+      SELECT event, version, at, owner, name, tag FROM plant_store.changes
       WHERE store = $1 AND plant = ids.id ORDER BY version DESC, number DESC LIMIT 1
     ) AS last
     JOIN plant_store.users ON users.store = $1 AND users.id = last.owner
-    WHERE last.event = 'deleted' AND users.removed_version < last.version`,
+    WHERE last.event = 'deleted' AND last.at >= $3 AND users.removed_version < last.version`,
   // One statement, because the plant and its history belong together.
   history: sql<HistoryRow>`
     SELECT ${columns}, version,
@@ -97,6 +111,19 @@ export const logSql = {
   list: sql<LogRow>`
     SELECT ${columns}, token, request, plant, version, number FROM plant_store.changes
     WHERE store = $1 AND (version, number) > ($2, $3) ORDER BY version, number LIMIT $4`,
+  listPlant: sql<LogRow>`
+    SELECT ${columns}, token, request, plant, version, number FROM plant_store.changes
+    WHERE store = $1 AND plant = $5 AND (version, number) > ($2, $3)
+    ORDER BY version, number LIMIT $4`,
+};
+
+export const retentionSql = {
+  listStores: sql<readonly [store: number]>`
+    SELECT store FROM plant_store.stores WHERE store >= $1 ORDER BY store LIMIT ${maxCheckedStores}`,
+  confirmedTime: sql<readonly [at: number]>`
+    SELECT confirmed_at FROM plant_store.retention WHERE id = 1`,
+  confirmTime: sql`
+    UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1) WHERE id = 1`,
 };
 
 /** Adds changes to the log as a version that nobody else writes. */
@@ -104,10 +131,17 @@ export function addToLog(
   store: number,
   version: number,
   entries: readonly LogEntry[],
-): BoundStatement {
+): BoundStatement[] {
   const column = (valueOf: (entry: LogEntry) => unknown) =>
     entries.map((entry) => valueOf(entry) ?? null);
-  return [
+  const borders = entries.flatMap(({ isBorder, plant }) => (isBorder && plant) || []);
+  /** By plant, its last deletion, unless its id was used again since. */
+  const deletions = new Map<number | undefined, LogEntry>();
+  for (const entry of entries) {
+    if (entry.event === 'deleted') deletions.set(entry.plant, entry);
+    if (entry.isBorder) deletions.delete(entry.plant);
+  }
+  const added: BoundStatement = [
     logSql.add,
     [
       store,
@@ -122,8 +156,10 @@ export function addToLog(
       column(({ owner }) => owner),
       column(({ name }) => name),
       column(({ tag }) => tag),
+      entries.map((entry) => (deletions.get(entry.plant) === entry ? 1 : 0)),
     ],
   ];
+  return borders.length === 0 ? [added] : [[logSql.endDeletions, [store, version, borders]], added];
 }
 
 /** Locks the row of the store, and reads its version. */
@@ -142,24 +178,23 @@ export type AppendToLog = (
 export function appenderTo(keepMs: number | undefined): AppendToLog {
   return (store, locked, entries) => {
     const [version = 0] = (locked?.[0] ?? []) as [number?]; // see above
+    if (entries.length === 0) return [];
     const raise: BoundStatement = [logSql.raiseVersion, [store, version + 1]];
-    return [
-      ...(entries.length === 0 ? [] : [raise]),
-      ...(entries.length === 0 || keepMs === 0 ? [] : [addToLog(store, version + 1, entries)]),
-      ...(keepMs === undefined ? [] : [removeOld(store, keepMs)]),
-    ];
+    return keepMs === 0 ? [raise] : [raise, ...addToLog(store, version + 1, entries)];
   };
-}
-
-export function removeOld(store: number, keepMs: number): BoundStatement {
-  return [logSql.removeOld, [store, Date.now() - keepMs]];
 }
 
 export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
   return { id, name, tag, owner };
 }
 
-export function openLog(cluster: Cluster, names: Names, users: UserStorage): ChangeLog {
+/** `keepMs` as in `WriteSettings`. */
+export function openLog(
+  cluster: Cluster,
+  names: Names,
+  users: UserStorage,
+  keepMs: number | undefined,
+): ChangeLog {
   /** The names of the users in these rows. */
   async function namesIn(
     store: number,
@@ -177,35 +212,58 @@ export function openLog(cluster: Cluster, names: Names, users: UserStorage): Cha
   return {
     async history({ store, read }, plant, limit) {
       const rows = await cluster.read(store, logSql.history, [store, plant, maxHistory]);
-      const owner = rows[0] === undefined ? await findOwner(store, plant) : ownerOf(rows);
+      const since = keptSince(keepMs);
+      const owner = rows[0] === undefined ? await findOwner(store, plant) : ownerOf(rows, since);
       if (owner === undefined || !reaches(read, owner)) return undefined;
       const userNames = await namesIn(store, rows);
       const changes = rows.map((row) => toPlantChange(row, userNames));
-      return sinceCreation(changes).slice(0, limit);
+      return historyOf(changes, since).slice(0, limit);
     },
 
-    deleted: (caller, query) => listDeleted(cluster, caller, query),
+    deleted: (caller, query) => listDeleted(cluster, caller, query, keepMs),
 
     async list(query) {
       const store = await names.findStore(query.store);
       if (store === undefined) return { changes: [], next: undefined };
       const { version, number } = query.after ?? { version: -1, number: 0 };
-      const values = [store, version, number, query.limit];
-      const rows = await cluster.read(store, logSql.list, values);
+      const { plant, limit } = query;
+      const range = [store, version, number, limit];
+      const rows = await (plant === undefined
+        ? cluster.read(store, logSql.list, range)
+        : cluster.read(store, logSql.listPlant, [...range, plant]));
       const userNames = await namesIn(store, rows);
-      return logPageOf(
-        rows.map((row) => toLoggedChange(row, userNames)),
-        query,
-      );
+      const changes = rows.map((row) => toLoggedChange(row, userNames));
+      return logPageOf(changes, query, keptSince(keepMs));
+    },
+
+    async removeOld(beforeMs, from) {
+      const stores = await (await cluster.anyServer()).read(retentionSql.listStores, [from]);
+      for (const [store] of stores) {
+        const server = await cluster.ofStore(store);
+        const [removed] = await server.transact([logSql.removeOld, [store, beforeMs]]);
+        if (removed?.length === maxRemovedChanges) return store;
+      }
+      const last = stores.at(-1)?.[0];
+      return last === undefined ? undefined : last + 1;
+    },
+
+    async confirmedTime() {
+      const server = await cluster.anyServer();
+      const [row] = await server.read(retentionSql.confirmedTime, []);
+      return row?.[0] ?? 0;
+    },
+
+    async confirmTime(nowMs) {
+      await (await cluster.anyServer()).transact([retentionSql.confirmTime, [nowMs]]);
     },
   };
 }
 
-/** The owner of the plant or, if it was deleted, its last one unless they were removed since. */
-function ownerOf(rows: readonly HistoryRow[]): number | undefined {
+/** The owner of the plant or, if it can be restored, its last one. */
+function ownerOf(rows: readonly HistoryRow[], keptSinceMs: number): number | undefined {
   const [last] = rows;
   if (last !== undefined && last[7] !== null) return last[7];
-  if (last?.[0] !== 'deleted') return undefined;
+  if (last?.[0] !== 'deleted' || last[1] < keptSinceMs) return undefined;
   const { 3: owner, 6: version, 8: removedVersion } = last;
   return removedVersion === null || removedVersion >= version ? undefined : (owner ?? undefined);
 }

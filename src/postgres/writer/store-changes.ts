@@ -3,9 +3,9 @@
  * decides them, and then writes plants whose ids are known.
  */
 import type { Reach } from '../../access/access.ts';
-import type { LogEntry } from '../../log/change-log.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import { decide, type NewKey, type Rules } from '../../plants/decide.ts';
+import { keptSince } from '../../log/change-log.ts';
 import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
@@ -15,14 +15,10 @@ import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { addToLog, logSql, removeOld, toPlant, type PlantRow } from '../tables/log.ts';
+import { addToLog, logSql, toPlant, type PlantRow } from '../tables/log.ts';
 import { GroupFacts, keyOf } from './group-facts.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
-
-/** Groups of fewer changes remove old ones from the log less often: together, they add no more than one removes. */
-const smallGroup = 64;
-const smallGroupsPerRemoval = 8;
 
 /** A change without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
@@ -99,7 +95,11 @@ export class StoreChanges {
       ids.length === 0 ? none : connection.query(changeSql.findPlants, [store, ids]),
       restores.length === 0
         ? none
-        : connection.query(logSql.findDeleted, [store, [...new Set(restores)]]),
+        : connection.query(logSql.findDeleted, [
+            store,
+            [...new Set(restores)],
+            keptSince(this.#keepChangesMs),
+          ]),
       keys.length === 0
         ? none
         : connection.query(changeSql.findKeys, [store, keys, Date.now() - keepKeysMs]),
@@ -163,19 +163,10 @@ export class StoreChanges {
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
-      this.#log(connection, entries),
+      entries.length === 0
+        ? none
+        : settled(addToLog(store, this.version, entries).map((one) => connection.query(...one))),
       newKeys.length === 0 ? none : this.#addKeys(connection, newKeys),
-    ]);
-  }
-
-  /** Adds changes to the log, and removes old ones. */
-  async #log(connection: Connection, entries: readonly LogEntry[]): Promise<void> {
-    const { store, version } = this;
-    const keepMs = this.#keepChangesMs;
-    const removes = entries.length >= smallGroup || version % smallGroupsPerRemoval === 0;
-    await settled([
-      entries.length === 0 ? none : connection.query(...addToLog(store, version, entries)),
-      keepMs === undefined || !removes ? none : connection.query(...removeOld(store, keepMs)),
     ]);
   }
 

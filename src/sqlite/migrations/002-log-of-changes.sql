@@ -24,13 +24,20 @@ CREATE TABLE changes (
   owner   INTEGER,
   name    TEXT,
   tag     TEXT,
+  -- 1 for a deletion whose plant can be restored: its id was not used again.
+  is_restorable INTEGER NOT NULL,
   PRIMARY KEY (store, version, number)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
 
--- For lists of deleted plants: has what is needed to skip the plants of other owners.
-CREATE INDEX changes_of_deletions ON changes (store, version, number, owner, plant) WHERE event = 'deleted';
+-- For lists of deleted plants: has what is needed to skip old deletions, and the plants of other owners.
+CREATE INDEX restorable_changes ON changes (store, version, number, owner, plant, at)
+  WHERE is_restorable = 1;
+
+-- The latest time at which the clock of a process was right (src/log/retention.ts).
+CREATE TABLE retention (confirmed_at INTEGER NOT NULL) STRICT;
+INSERT INTO retention VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER));
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (

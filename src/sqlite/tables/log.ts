@@ -4,9 +4,10 @@
 import { reaches, type ReadAccess, type ShareAccess } from '../../access/access.ts';
 import { tokenId } from '../../access/token.ts';
 import {
+  historyOf,
+  keptSince,
   logPageOf,
   maxRemovedChanges,
-  sinceCreation,
   type ChangeEvent,
   type ChangeLog,
   type DeletedPlant,
@@ -50,26 +51,38 @@ type DeletionRow = readonly [
 /** Deletions that a step of a bin reads, and those within reach among them that it checks. The largest take 1 ms. */
 const maxScannedDeletions = 500;
 const maxCheckedDeletions = 40;
+/** Stores that a step of a removal checks, in about 2 ms. */
+const maxCheckedStores = 1_000;
 
 const nameOf = (user: string) =>
   `(SELECT name FROM users WHERE users.store = changes.store AND users.user = changes.${user})`;
-const ofPlant =
-  'changes INDEXED BY changes_by_plant WHERE store = ?1 AND plant = ?2 ORDER BY version DESC, number DESC';
+const byPlant = 'changes INDEXED BY changes_by_plant';
+const ofPlant = `${byPlant} WHERE store = ?1 AND plant = ?2 ORDER BY version DESC, number DESC`;
+const ofStore = 'store = (SELECT stores.store FROM stores WHERE stores.name = :store)';
+const inOrder = '(version, number) > (:version, :number) ORDER BY version, number LIMIT :limit + 0';
 
 export type Log = ReturnType<typeof openLog>;
 
-/** `keepMs` is how long changes are kept: 0 if none are, and undefined if this process removes none. */
+/** `keepMs` as in `WriteSettings`. */
 export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undefined) {
   const insert = prepare(`
-    INSERT INTO changes (store, version, number, event, at, user, token, request, plant, owner, name, tag)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+    INSERT INTO changes
+      (store, version, number, event, at, user, token, request, plant, owner, name, tag, is_restorable)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  const endDeletion = prepare(`
+    UPDATE changes SET is_restorable = 0
+    WHERE (store, version, number) = (SELECT store, version, number FROM ${ofPlant} LIMIT 1)
+      AND is_restorable = 1`);
+  const listStores = prepare<[store: number]>(
+    `SELECT store FROM stores WHERE store >= ? ORDER BY store LIMIT ${maxCheckedStores}`,
+  );
   const oldest = `FROM changes WHERE store = ?1 ORDER BY version, number`;
   const findOldest = prepare<[at: number]>(`SELECT at ${oldest} LIMIT 1`);
   const removeOldest = prepare(`
     DELETE FROM changes WHERE (store, version, number) IN (
       SELECT ?1, version, number FROM (
         SELECT version, number, max(at) OVER (ORDER BY version, number) AS newest
-        FROM (SELECT version, number, at ${oldest} LIMIT ${maxRemovedChanges}))
+        FROM (SELECT version, number, at ${oldest} LIMIT ?3 + 0))
       WHERE newest < ?2)`);
   const findDeletion = prepare<DeletionRow>(`
     SELECT owner, name, tag, at, user, version, number FROM changes
@@ -77,41 +90,61 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       AND event = 'deleted' AND NOT EXISTS (
         SELECT 1 FROM users
         WHERE store = ?1 AND user = changes.owner AND removed_version >= changes.version)`);
-  const listDeletions = prepare<[version: number, number: number, owner: number, plant: number]>(`
-    SELECT version, number, owner, plant FROM changes INDEXED BY changes_of_deletions
-    WHERE store = ? AND event = 'deleted' AND (version, number) < (?, ?)
+  const listDeletions = prepare<
+    [version: number, number: number, owner: number, plant: number, at: number]
+  >(`
+    SELECT version, number, owner, plant, at FROM changes INDEXED BY restorable_changes
+    WHERE store = ? AND is_restorable = 1 AND (version, number) < (?, ?)
     ORDER BY version DESC, number DESC LIMIT ${maxScannedDeletions}`);
   const findOwner = prepare<[owner: number]>('SELECT owner FROM plants WHERE store = ? AND id = ?');
   const historyColumns = `event, at, ${nameOf('user')}, ${nameOf('owner')}, name, tag`;
   const history = prepare<HistoryRow>(`SELECT ${historyColumns} FROM ${ofPlant} LIMIT ?3 + 0`);
-  const list = prepare<LogRow>(`
-    SELECT ${historyColumns}, token, request, plant, version, number
-    FROM changes
-    WHERE store = (SELECT stores.store FROM stores WHERE stores.name = :store)
-      AND (version, number) > (:version, :number)
-    ORDER BY version, number LIMIT :limit + 0`);
+  const logColumns = `${historyColumns}, token, request, plant, version, number`;
+  const list = prepare<LogRow>(`SELECT ${logColumns} FROM changes WHERE ${ofStore} AND ${inOrder}`);
+  const listPlant = prepare<LogRow>(`
+    SELECT ${logColumns} FROM ${byPlant} WHERE ${ofStore} AND plant = :plant AND ${inOrder}`);
+  const confirmedTime = prepare<[at: number]>('SELECT confirmed_at FROM retention');
+  const confirmTime = prepare('UPDATE retention SET confirmed_at = max(confirmed_at, ?)');
 
   /** The plant that can be restored with this id: its last change is its deletion, and its owner was not removed since. */
   function findDeleted(store: number, id: number): DeletedPlant | undefined {
     const row = findDeletion.get(store, id);
     if (row === undefined) return undefined;
     const [owner, name, tag, deletedAtMs, user, version, number] = row;
+    if (deletedAtMs < keptSince(keepMs)) return undefined;
     const position = { version, number };
     return { id, name, tag, owner, deletedAtMs, deletedBy: user ?? undefined, position };
   }
 
-  const reads: Sync<Omit<ChangeLog, 'deleted'>> = {
+  const log: Sync<Omit<ChangeLog, 'deleted'>> = {
     history({ store, read }, plant, limit) {
       const owner = findOwner.get(store, plant)?.[0] ?? findDeleted(store, plant)?.owner;
       if (owner === undefined || !reaches(read, owner)) return undefined;
-      return sinceCreation(history.all(store, plant, limit).map(toPlantChange));
+      return historyOf(history.all(store, plant, limit).map(toPlantChange), keptSince(keepMs));
     },
 
     list(query) {
       const { version, number } = query.after ?? { version: -1, number: 0 };
-      const { store, limit } = query;
-      return logPageOf(list.all({ store, version, number, limit }).map(toLoggedChange), query);
+      const { store, plant, limit } = query;
+      const range = { store, version, number, limit };
+      const rows = plant === undefined ? list.all(range) : listPlant.all({ ...range, plant });
+      return logPageOf(rows.map(toLoggedChange), query, keptSince(keepMs));
     },
+
+    removeOld(beforeMs, from) {
+      let left = maxRemovedChanges;
+      let next = from;
+      for (const [store] of listStores.all(from)) {
+        const [oldestMs = beforeMs] = findOldest.get(store) ?? [];
+        if (oldestMs < beforeMs) left -= Number(removeOldest.run(store, beforeMs, left).changes);
+        if (left === 0) return store;
+        next = store + 1;
+      }
+      return next === from ? undefined : next;
+    },
+
+    confirmedTime: () => confirmedTime.get()?.[0] ?? 0,
+    confirmTime: (nowMs) => void confirmTime.run(nowMs),
   };
 
   /** Adds a change of this transaction. */
@@ -122,11 +155,13 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       by,
       request = null,
       plant = null,
+      isBorder,
       owner = null,
       name = null,
       tag = null,
     } = entry;
     const [, , user = null, token = null] = by ?? [];
+    if (isBorder && plant !== null) endDeletion.run(store, plant);
     insert.run(
       store,
       row.version,
@@ -140,11 +175,12 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       owner,
       name,
       tag,
+      event === 'deleted' ? 1 : 0,
     );
   }
 
   return {
-    ...reads,
+    ...log,
     findDeleted,
     add,
 
@@ -158,13 +194,12 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       let checked = 0;
       let scannedTo: LogPosition | undefined;
       const deletions = listDeletions.all(store, after.version, after.number);
-      for (const [version, number, owner, plant] of deletions) {
+      const since = keptSince(keepMs);
+      for (const [version, number, owner, plant, at] of deletions) {
         scannedTo = { version, number };
-        if (!reaches(write, owner)) continue;
+        if (at < since || !reaches(write, owner)) continue;
         const found = findDeleted(store, plant);
-        // An earlier deletion of the same plant is no entry of its own.
-        if (found?.position.version === version && found.position.number === number)
-          rows.push(found);
+        if (found !== undefined) rows.push(found);
         if (++checked === maxCheckedDeletions || rows.length > limit) return { rows, scannedTo };
       }
       return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
@@ -173,14 +208,6 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     /** Adds a change that is not decided by decide.ts, if there is a log. */
     addUnlessOff(store: number, entry: LogEntry): void {
       if (keepMs !== 0) add(store, entry);
-    },
-
-    /** Removes a bounded number of changes that are too old, as `maxRemovedChanges` describes. */
-    removeOld(store: number): void {
-      if (keepMs === undefined) return;
-      const keptSince = Date.now() - keepMs;
-      const [oldestAt = keptSince] = findOldest.get(store) ?? [];
-      if (oldestAt < keptSince) removeOldest.run(store, keptSince);
     },
   };
 }

@@ -66,11 +66,11 @@ export function openStores(prepare: Prepare) {
       return row;
     },
 
-    /** Call it at the end of a transaction. Returns the stores that have changed. */
-    flush(): number[] {
-      const changed = [...rows].filter(([, { isChanged }]) => isChanged);
-      for (const [store, { lastId, version }] of changed) write.run(store, lastId, version);
-      return changed.map(([store]) => store);
+    /** Call it at the end of a transaction. */
+    flush(): void {
+      for (const [store, { lastId, version, isChanged }] of rows) {
+        if (isChanged) write.run(store, lastId, version);
+      }
     },
   };
 }
