@@ -56,6 +56,11 @@ export function printError(text: string): void {
   io.stderr.write(`${shownOn(io.stderr, text)}\n`);
 }
 
+/** Whether standard error is a terminal with a cursor that escape sequences move. */
+export function takesEscapes(): boolean {
+  return io.stderr.isTTY === true && process.env['TERM'] !== 'dumb';
+}
+
 /** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
 export function printResult(
   { json }: { json?: true | undefined },

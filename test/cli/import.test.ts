@@ -13,6 +13,7 @@ import { tempFolder } from '../support/temp.ts';
 import { importInterrupted } from './import.ts';
 
 const slowRows = 200;
+const addAgain = 'To add rows again that were already added, choose another --key.';
 
 /** A service that creates half of the rows of a file, and the others once it may resume. */
 async function startSlow(t: TestContext) {
@@ -56,7 +57,7 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.deepEqual([status, stdout], [1, 'Added 1 plant; 2 rows were refused.\n']);
     assert.match(
       stderr,
-      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\)\. .*\n$/,
+      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\)\. .*\nAfter you fix the file, run the same command with --key [0-9a-f]{32} to add only what is new\.\n$/,
     );
   });
 
@@ -74,7 +75,7 @@ describe('plants import', { concurrency: 2 }, () => {
     const [refused, added, ...others] = outcomes.toSorted((one, other) => other.row - one.row);
     assert.deepEqual(refused, { row: 2, status: 'refused', reason: refused.reason });
     assert.deepEqual([added, others], [{ row: 1, status: 'added', id: 1 }, []]);
-    assert.equal(stderr, 'Added 1 plant; 1 row was refused.\n');
+    assert.match(stderr, /^Added 1 plant; 1 row was refused\.\nAfter you fix the file, run .*\n$/);
   });
 
   it('names the key with which an import of standard input continues', async (t) => {
@@ -127,36 +128,56 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.match(await failure(folder), /^error: Cannot read plants from .*: it is a folder\.$/m);
   });
 
-  it('adds a row once under a key, which is the path of the file by default', async (t) => {
+  it('adds a row once for the same content or key, and lists what it leaves out', async (t) => {
     const app = await startApp(t);
     const token = await app.token('alice');
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
-    const folder = tempFolder(t);
-    const file = join(folder, 'plants.csv');
-    const ok = (...args: string[]) => runOk(['plants', 'import', ...args], { env, cwd: folder });
+    const file = join(tempFolder(t), 'plants.csv');
+    const importing = (...args: string[]) => run(['plants', 'import', ...args], { env });
     writeFileSync(file, 'name,tag\na,\nb,\na,\n,\n,x\n');
-    assert.equal(
-      (await run(['plants', 'import', file], { env })).stdout,
-      'Added 3 plants; 1 row was refused.\n',
-    );
+    const first = await importing(file, '--concurrency', '1');
+    assert.equal(first.stdout, 'Added 3 plants; 1 row was refused.\n');
+    const [, key = ''] = /with --key (\S+) to add only/.exec(first.stderr) ?? [];
+    assert.deepEqual(await importing(file, '--concurrency', '1'), {
+      status: 1,
+      stdout: 'Added 0 plants; 3 were already added; 1 row was refused.\n',
+      stderr:
+        [2, 3, 4].map((line) => `line ${line}: already added as plant ${line - 1}\n`).join('') +
+        first.stderr.replace(/(?=^After)/m, `${addAgain}\n`),
+    });
+
     // The wrong row is gone, another equal one is there, and the rows have moved.
     writeFileSync(file, 'name,tag\nc,\na,\na,\na,\nb,\n');
-    assert.equal(await ok('plants.csv'), 'Added 2 plants; 3 were already added.');
-    assert.deepEqual(await namesOf(app, token), ['a', 'a', 'a', 'b', 'c']);
+    assert.equal(
+      (await importing(file, '--key', key)).stdout,
+      'Added 2 plants; 3 were already added.\n',
+    );
+    assert.equal((await importing(file)).stdout, 'Added 5 plants.\n', 'a second delivery');
+
+    const other = { ...env, PLANT_STORE_TOKEN: await app.token('bob') };
+    const ofBob = await runOk(['plants', 'import', file], { env: other });
+    assert.equal(ofBob, 'Added 5 plants.', 'each user has keys of their own');
 
     const json = '{"name":"a","tga":1}\n{"name":"a"}\n{"name":"a","id":90}\n';
     writeFileSync(file, json);
-    const refused = await run(['plants', 'import', file, '--key', 'json'], { env });
+    const refused = await importing(file, '--key', 'json');
     assert.equal(refused.stdout, 'Added 2 plants; 1 row was refused.\n');
+    assert.match(refused.stderr, /run the same command again to add only what is new\.\n$/);
     writeFileSync(file, '{"id":90,"tag":"","name":"a"}\n{"name":"a"}\n{"name":"a"}\n');
-    assert.equal(await ok(file, '--key', 'json'), 'Added 1 plant; 2 were already added.');
+    const last = await importing(file, '--key', 'json');
+    assert.equal(last.stdout, 'Added 1 plant; 2 were already added.\n');
+  });
 
-    const other = { ...env, PLANT_STORE_TOKEN: await app.token('bob') };
-    assert.equal(
-      (await run(['plants', 'import', file, '--key', 'json'], { env: other })).stdout,
-      'Added 2 plants; 1 row was refused.\n',
-      'each user has keys of their own',
-    );
+  it('adds every row of each delivery through a pipe', async (t) => {
+    const app = await startApp(t);
+    const token = await app.token('alice');
+    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+    // The shell names the pipe of each of these commands /dev/fd/63.
+    const under = ['bash', '-c', '"$@" <(printf "name\nIvy\n")', 'bash'];
+    for (let delivery = 1; delivery <= 2; delivery++) {
+      assert.equal(await runOk(['plants', 'import'], { env, under }), 'Added 1 plant.');
+    }
+    assert.deepEqual(await namesOf(app, token), ['Ivy', 'Ivy']);
   });
 
   it('adds each row once if it runs twice at the same time', async (t) => {

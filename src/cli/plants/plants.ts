@@ -89,10 +89,11 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
   });
 }
 
-/** Deletes the plants that exist. If one does not, the exit status is 1. */
+/** Deletes the plants that exist. If one does not, the exit status is 1. The command that undoes it has these flags. */
 export async function removePlants(
   ids: readonly number[],
   { json, ...options }: StoreOptions,
+  undoFlags: string,
 ): Promise<void> {
   await withStore(options, async (store) => {
     const results = inParallel(new Set(ids), concurrency, async (id) => {
@@ -115,7 +116,9 @@ export async function removePlants(
       if (json) print(printableJson({ id, name, status }));
       else if (status === 'deleted') {
         const named = name === undefined ? '' : `: ${printable(name)}`;
-        print(`Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}`);
+        print(
+          `Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}${undoFlags}`,
+        );
       } else printError(`error: There is no plant ${id}, or you do not have access to it.`);
     }
   });
