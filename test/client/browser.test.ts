@@ -10,8 +10,11 @@ const html = '<!doctype html><link rel="icon" href="data:,">';
 
 describe('in a browser without a bundler, the client', { skip: withoutBrowser }, () => {
   /** A client in a page of a gateway. It calls the gateway, or the service itself as another origin. */
-  async function openClient(t: TestContext, { timeoutMs = 30_000, isCrossOrigin = false } = {}) {
-    const app = await startApp(t, { corsOrigins: ['*'] });
+  async function openClient(
+    t: TestContext,
+    { timeoutMs = 30_000, isCrossOrigin = false, corsOrigins = ['*'] } = {},
+  ) {
+    const app = await startApp(t, { corsOrigins });
     const gateway = await startGateway(t, app.address);
     gateway.plan.push(respond(200, html)); // unlike the page of the service, it can call other origins
     const { page, errors } = await openPage(await launchBrowser(t), `${gateway.address}/`);
@@ -48,6 +51,16 @@ describe('in a browser without a bundler, the client', { skip: withoutBrowser },
       assert.match(JSON.stringify(problem), /"requestId":"[0-9a-f-]{36}"/);
     });
   }
+
+  it('hints at --cors-origin if the browser refuses the response of another origin', async (t) => {
+    const { store } = await openClient(t, { isCrossOrigin: true, corsOrigins: [] });
+    const problem = await store.evaluate((client) =>
+      client.create({ name: 'Ficus' }).catch((error: object) => ({ ...error })),
+    );
+    const kind = { kind: 'network', status: 0 };
+    assert.partialDeepStrictEqual(problem, kind);
+    assert.match(JSON.stringify(problem), /allow the pages of http:\S+ with --cors-origin\./);
+  });
 
   it('repeats what is safe, and does not follow a redirect', async (t) => {
     const { store, gateway } = await openClient(t);

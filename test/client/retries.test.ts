@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { PlantStore, type PlantStoreOptions } from '../../src/client/client.ts';
 import {
   outcomeUnknown,
+  Problem,
   storageFull,
   storageUnavailable,
   tooManyWrites,
@@ -154,10 +155,14 @@ describe('POST without an id', () => {
   });
 
   it('is repeated if the service promises that nothing was changed', async (t) => {
-    const failures = [storageUnavailable(new Error('away')), tooManyWrites()];
-    const { store, lines, ids } = await setUp(t, { failures });
+    const failures = [
+      storageUnavailable(new Error('away')),
+      tooManyWrites(),
+      new Problem('provider-unavailable', 'Its keys cannot be fetched.'),
+    ];
+    const { store, lines, ids } = await setUp(t, { failures, beforeRetry: async () => {} });
     assert.deepEqual(await store.create(ficus), { id: 1, plant: ficus, isReplay: false });
-    assert.equal(lines().length, 3);
+    assert.equal(lines().length, 4);
     assert.deepEqual(await ids(), [1]);
   });
 

@@ -97,10 +97,10 @@ export class Editor {
     const { plant } = this;
     if (plant === undefined || this.#read === undefined) return;
     if (!this.#isChanged) return this.#close();
-    const before = this.#read.plant;
+    const { plant: before, etag } = this.#read;
     const [name, tag] = [this.#name.value, this.#tag.value];
     const patch = { ...(name !== before.name && { name }), ...(tag !== before.tag && { tag }) };
-    const options = { ifMatch: this.#read.etag, fields: rowFields };
+    const options = { ifMatch: etag, fields: rowFields };
     try {
       this.#actions.onRead(await this.#store.update(plant.id, patch, options));
     } catch (error) {
@@ -110,6 +110,7 @@ export class Editor {
       if (theirs === undefined) return;
       if (!isLate) throw error; // the user can only see it
       if (this.plant !== plant) return; // the user has left meanwhile
+      if (this.#read?.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
       // Only what this user has changed is theirs to choose about.
       if (name === before.name) this.#name.value = theirs.name;
       if (tag === before.tag) this.#tag.value = theirs.tag;
