@@ -7,8 +7,9 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { printable } from '../client/printable.ts';
 import { refuseUnreadable } from './errors.ts';
-import { printable, printableJson, shownOn } from './terminal.ts';
+import { printableJson, shownOn } from './terminal.ts';
 
 export interface Io {
   stdin: Readable & { isTTY?: boolean };

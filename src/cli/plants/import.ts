@@ -7,12 +7,12 @@ import {
   type PlantStoreOptions,
 } from '../../client/client.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
+import { printable } from '../../client/printable.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { printable } from '../terminal.ts';
 import { createReport } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
 

@@ -6,10 +6,11 @@ import { maxHistory } from '../../log/change-log.ts';
 import type { PlantPatch } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { inParallel } from '../../client/in-parallel.ts';
+import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { failWith, io, print, printError } from '../output.ts';
 import { tableOf } from '../table.ts';
-import { printable, printableJson } from '../terminal.ts';
+import { printableJson } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Plants that are deleted at the same time. */

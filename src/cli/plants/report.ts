@@ -1,10 +1,11 @@
 import type { PlantStoreError } from '../../client/client.ts';
 import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { printable } from '../../client/printable.ts';
 import { pauseMs } from '../../client/retry-rules.ts';
 import { pause } from '../../client/waiting.ts';
 import { io, print, printError, takesEscapes } from '../output.ts';
 import { createBar } from '../progress.ts';
-import { printable, printableJson } from '../terminal.ts';
+import { printableJson } from '../terminal.ts';
 
 /** How many rows that were already added are listed. */
 const maxListed = 20;

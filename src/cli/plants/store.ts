@@ -1,8 +1,8 @@
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { causeOf } from '../errors.ts';
 import { readInput } from '../output.ts';
-import { printable } from '../terminal.ts';
 
 /** The options of every command that uses a service. */
 export interface StoreOptions {
