@@ -2,13 +2,11 @@
  * `plants import` as a process.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { limitedTo, override, startApp, type TestApp } from '../support/app.ts';
-import { run, runOk, runProcess, start } from '../support/command.ts';
-import { storageNames } from '../support/storages.ts';
+import { run, runOk } from '../support/command.ts';
 import { tempFolder } from '../support/temp.ts';
 import { importInterrupted } from './import.ts';
 
@@ -180,21 +178,6 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.deepEqual(await namesOf(app, token), ['Ivy', 'Ivy']);
   });
 
-  it('adds each row once if it runs twice at the same time', async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
-    const file = join(tempFolder(t), 'plants.csv');
-    const names = Array.from({ length: 300 }, (_, at) => `${at}`);
-    writeFileSync(file, `name\n${names.join('\n')}\n`);
-    const both = await Promise.all(
-      [1, 2].map(() => runProcess(['plants', 'import', file, '--json'], { env })),
-    );
-    const added = both.flatMap(({ stdout }) => stdout.match(/"status":"added"/g) ?? []);
-    assert.equal(added.length, names.length);
-    assert.deepEqual(await namesOf(app, token), names.toSorted());
-  });
-
   it('ends if the service asks it to wait longer than it does', async (t) => {
     const app = await startApp(t, { limits: limitedTo({ requests: 6, windowSeconds: 36_000 }) });
     const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
@@ -208,32 +191,12 @@ describe('plants import', { concurrency: 2 }, () => {
       /^The import is not complete\. Run the same command again to continue\.\nerror: .*limit/,
     );
   });
-
-  it('stops at a signal, and continues', async (t) => {
-    const { app, env, file, begun, resume } = await startSlow(t);
-    const child = start(['plants', 'import', file], { env });
-    const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => {
-      let text = '';
-      stream.setEncoding('utf8').on('data', (chunk) => (text += String(chunk)));
-      return () => text;
-    });
-    await begun;
-    child.kill('SIGINT');
-    assert.deepEqual(await once(child, 'close'), [130, null]);
-    assert.match(stdout?.() ?? '', /^Added \d+ plants?\.\n$/);
-    assert.equal(
-      stderr?.(),
-      'The import is not complete. Run the same command again to continue.\n',
-    );
-    resume();
-    await runOk(['plants', 'import', file], { env });
-    const names = await namesOf(app, env.PLANT_STORE_TOKEN);
-    assert.equal(new Set(names).size, slowRows);
-    assert.equal(names.length, slowRows);
-  });
 });
 
-for (const storage of storageNames) {
-  it(`400 rows are added once, although the command and the service are killed (${storage})`, (t) =>
-    importInterrupted(t, { storage, rows: 400, kills: { command: 2, service: 1 }, seed: 1 }));
-}
+it('400 rows are added once, although the command and the service are killed', (t) =>
+  importInterrupted(t, {
+    storage: 'SQLite',
+    rows: 400,
+    kills: { command: 2, service: 1 },
+    seed: 1,
+  }));
