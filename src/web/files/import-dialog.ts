@@ -105,6 +105,7 @@ export class ImportDialog {
       this.#source = source;
     } catch (error) {
       if (!(error instanceof InvalidFile)) throw error;
+      if (this.#stop !== undefined) return;
       this.#showStep('choose');
       setText('import-failure', error.message);
       return;
