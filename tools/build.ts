@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 process.chdir(root);
 for (const folder of ['dist', 'dist-client']) rmSync(folder, { recursive: true, force: true });
-for (const project of ['build', 'build.browser', 'build.client']) {
+for (const project of ['build', 'build.browser', 'build.client', 'build.client-cjs']) {
   execFileSync('tsc', ['--project', `tsconfig.${project}.json`], { stdio: 'inherit' });
 }
 for (const storage of ['sqlite', 'postgres']) {
@@ -29,10 +29,22 @@ for (const [name, text] of Object.entries(pages)) {
 }
 
 const { version } = packageFile;
-const exports = clientFile.exports.replace('.ts', '.js');
-writeFileSync(
-  'dist-client/package.json',
-  `${JSON.stringify({ ...clientFile, version, exports }, undefined, 2)}\n`,
-);
+const entry = clientFile.exports.replace('.ts', '.js');
+const commonJs = entry.replace('./', './cjs/');
+const clientPackage = {
+  ...clientFile,
+  version,
+  // Node has one copy for both kinds of modules. Jest and older bundlers know nothing of the first condition.
+  exports: { 'module-sync': entry, require: commonJs, default: entry },
+  main: commonJs,
+  module: entry,
+  types: entry.replace('.js', '.d.ts'),
+};
+for (const [file, content] of Object.entries({
+  'dist-client/package.json': clientPackage,
+  'dist-client/cjs/package.json': { type: 'commonjs' },
+})) {
+  writeFileSync(file, `${JSON.stringify(content, undefined, 2)}\n`);
+}
 cpSync('src/client/README.md', 'dist-client/README.md');
 cpSync('LICENSE', 'dist-client/LICENSE');

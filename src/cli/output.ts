@@ -7,8 +7,9 @@ import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { printable } from '../client/printable.ts';
 import { refuseUnreadable } from './errors.ts';
-import { printable, printableJson, shownOn } from './terminal.ts';
+import { printableJson, shownOn } from './terminal.ts';
 
 export interface Io {
   stdin: Readable & { isTTY?: boolean };
@@ -54,6 +55,11 @@ export async function printAll(texts: AsyncIterable<string>): Promise<void> {
 
 export function printError(text: string): void {
   io.stderr.write(`${shownOn(io.stderr, text)}\n`);
+}
+
+/** Whether standard error is a terminal with a cursor that escape sequences move. */
+export function takesEscapes(): boolean {
+  return io.stderr.isTTY === true && process.env['TERM'] !== 'dumb';
 }
 
 /** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */

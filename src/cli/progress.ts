@@ -1,13 +1,15 @@
+import { PassThrough } from 'node:stream';
 import { Presets, SingleBar } from 'cli-progress';
-import { io } from './output.ts';
+import { io, takesEscapes } from './output.ts';
 import { onSignal } from './signals.ts';
 
 type OnProgress = (done: number, total: number) => void;
 
-/** A progress bar on standard error, which shows nothing unless that is a terminal. */
+/** A progress bar on standard error, which shows nothing unless that is a terminal that can move its cursor. */
 export function createBar(title: string, unit: string): SingleBar {
   const format = `${title} [{bar}] {percentage}% | {value} of {total} ${unit}`;
-  return new SingleBar({ format, stream: io.stderr }, Presets.legacy);
+  const stream = takesEscapes() ? io.stderr : new PassThrough();
+  return new SingleBar({ format, stream }, Presets.legacy);
 }
 
 /** Shows a bar during `work`. A signal ends the process with status 130, and runs its handlers of `exit`, which clean up. */

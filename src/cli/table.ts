@@ -1,7 +1,8 @@
 /**
  * The tables of all commands. Text of other people cannot change how a terminal shows a table.
  */
-import { printable, widthOf } from './terminal.ts';
+import { printable } from '../client/printable.ts';
+import { widthOf } from './terminal.ts';
 
 const maxColumnWidth = 60;
 

@@ -1,16 +1,10 @@
 /**
- * Text of other people on a terminal. Control and format characters could change what is shown, so they become visible.
+ * Text of other people on a terminal.
  */
 import stringWidth from 'string-width';
+import { hidden, printable } from '../client/printable.ts';
 
-// Joiners are part of emoji and of words.
-const hidden = /(?![\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
 const emoji = /\p{RGI_Emoji}|\p{Emoji_Presentation}/gv;
-
-export function printable(text: string): string {
-  const codeOf = (character: string) => (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
-  return text.replaceAll(hidden, (character) => `<U+${codeOf(character).padStart(4, '0')}>`);
-}
 
 /** Text of one or more lines as the stream shows it: as it is, unless the stream is a terminal. */
 export function shownOn({ isTTY }: { isTTY?: boolean }, text: string): string {

@@ -33,8 +33,9 @@ function idSegment(id: unknown): string {
 }
 
 function nameSegment(name: unknown): string {
-  // Every URL parser removes segments of dots, even if they are escaped. No URL contains lone surrogates.
-  if (typeof name === 'string' && !/^\.{0,2}$|\p{Surrogate}/u.test(name)) {
+  // Every URL parser removes segments of dots, even if they are escaped, and some proxies decode %2F before they do so.
+  // No URL contains lone surrogates.
+  if (typeof name === 'string' && !/^$|(?:^|[/\\])\.\.?(?:[/\\]|$)|\p{Surrogate}/u.test(name)) {
     return encodeURIComponent(name);
   }
   throw new RangeError(`No URL can contain the name ${JSON.stringify(name)}.`);

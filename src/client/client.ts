@@ -13,6 +13,7 @@ import {
 import { findCreated, isUpdated, wasRestored } from './lost-response.ts';
 import {
   baseOf,
+  requireInteger,
   transportOf,
   type CallOptions,
   type PlantStoreOptions,
@@ -180,9 +181,9 @@ export class PlantStore {
         'A list has no `limit`: it has all plants. Leave the loop with `break`, or set `pageSize`.',
       );
     }
-    const { fields, tag, q, after, pageSize: limit = maxPage } = options;
+    const { fields, tag, q, after } = options;
     yield* this.#pages(
-      this.#address(['plants'], { limit, after, tag, q, fields }),
+      this.#address(['plants'], { limit: limitOf(options), after, tag, q, fields }),
       options,
       plantsOf<PlantWith<F>>,
     );
@@ -190,7 +191,7 @@ export class PlantStore {
 
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
   async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
-    const first = this.#address(['bin'], { limit: options.pageSize ?? maxPage });
+    const first = this.#address(['bin'], { limit: limitOf(options) });
     for await (const page of this.#pages<DeletedPlant[]>(first, options, plantsOf)) {
       for (const plant of page) {
         options.signal?.throwIfAborted();
@@ -316,6 +317,12 @@ export class PlantStore {
     const address = this.#address(['plants', id, 'history'], { limit });
     return (await call.send<PlantChange[]>('GET', address)).json;
   }
+}
+
+/** Throws a RangeError if the page size is not valid. */
+function limitOf({ pageSize = maxPage }: DeletedOptions): number {
+  requireInteger('pageSize', pageSize, 1, maxPage);
+  return pageSize;
 }
 
 function select<F extends Fields>(

@@ -15,20 +15,23 @@ export interface KeyOptions {
 
 export type HeadersOfCall = Readonly<Record<string, string>>;
 
-/** Throws a RangeError if the option is not valid. */
+/** Throws a RangeError if the option is not the strong entity tag of a plant. */
 export function conditionOf({ ifMatch }: ConditionOptions): HeadersOfCall {
-  return ifMatch === undefined ? {} : { 'if-match': printableAscii('ifMatch', ifMatch) };
+  if (ifMatch === undefined) return {};
+  if (/^"[!#-~]+"$/.test(ifMatch)) return { 'if-match': ifMatch };
+  throw new RangeError(
+    /^W\/".*"$/.test(ifMatch)
+      ? '`ifMatch` is a weak entity tag (W/"..."), which never matches. Usually a proxy that compresses responses made it weak: switch compression off there.'
+      : '`ifMatch` must be the `etag` of a plant, with its quotation marks.',
+  );
 }
 
 /** The key is a string of a structured field (RFC 9651, section 3.3.3). Throws a RangeError if it is not valid. */
 export function keyOf({ idempotencyKey: key }: KeyOptions): HeadersOfCall {
   if (key === undefined) return {};
-  const escaped = printableAscii('idempotencyKey', key).replace(/["\\]/g, '\\$&');
-  return { 'idempotency-key': `"${escaped}"` };
-}
-
-/** Plain JavaScript can pass anything. */
-function printableAscii(name: string, text: unknown): string {
-  if (typeof text === 'string' && /^[\x20-\x7E]+$/.test(text)) return text;
-  throw new RangeError(`\`${name}\` must have printable ASCII characters, and at least one.`);
+  // Plain JavaScript can pass anything.
+  if (typeof key === 'string' && /^[\x20-\x7E]{1,255}$/.test(key)) {
+    return { 'idempotency-key': `"${key.replace(/["\\]/g, '\\$&')}"` };
+  }
+  throw new RangeError('`idempotencyKey` must be 1 to 255 printable ASCII characters.');
 }

@@ -6,7 +6,12 @@ import { isProblem, type Failure } from './problem.ts';
 import type { NewPlant, PlantChange, PlantPatch } from './types.ts';
 
 /** Problems that promise that nothing was changed. */
-const unchangedKinds: readonly string[] = ['overloaded', 'storage-full', 'storage-unavailable'];
+const unchangedKinds: readonly string[] = [
+  'overloaded',
+  'provider-unavailable',
+  'storage-full',
+  'storage-unavailable',
+];
 
 /** Whether the request may have changed the store although it failed. */
 export function mayHaveChanged({ kind, status }: Failure): boolean {

@@ -64,7 +64,7 @@ export function requireTimeout(timeoutMs: number): void {
   requireInteger('timeoutMs', timeoutMs, 1, maxTimeoutMs);
 }
 
-function requireInteger(name: string, value: number, min: number, max: number): void {
+export function requireInteger(name: string, value: number, min: number, max: number): void {
   if (!Number.isInteger(value) || value < min || value > max) {
     throw new RangeError(`\`${name}\` must be an integer from ${min} to ${max}.`);
   }

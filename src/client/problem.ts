@@ -91,8 +91,15 @@ export function unexpectedResponse(status: number, detail: string): Failure {
 }
 
 export function networkFailure({ origin }: URL, cause?: unknown): Failure {
-  const detail = `The connection to ${origin} failed before the whole response arrived.`;
+  const detail = `The connection to ${origin} failed before the whole response arrived.${hintFor(origin)}`;
   return { ...clientFailure('network', 'Connection failed', 0, detail), cause };
+}
+
+/** Browsers do not reveal that they refused the response of another origin. */
+function hintFor(origin: string): string {
+  const { location: page } = globalThis as { location?: { origin: string } }; // undefined outside of browsers
+  if (page === undefined || page.origin === origin) return '';
+  return ` If the service runs, it must allow the pages of ${page.origin} with --cors-origin.`;
 }
 
 export function timeoutFailure(timeoutMs: number): Failure {

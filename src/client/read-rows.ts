@@ -45,11 +45,15 @@ const fields: readonly string[] = ['name', 'tag', 'id'];
 /** The page adds these to the refused rows that it saves. */
 const ignoredColumns: readonly string[] = ['line', 'reason'];
 
-/** Column names are case-insensitive. Throws InvalidFile for an unknown name: a misspelled one must not lose data. */
+/**
+ * Column names are case-insensitive, and spreadsheets add columns without a name. Throws InvalidFile for an unknown name:
+ * a misspelled one must not lose data.
+ */
 function columnsOf(header: readonly string[]): string[] {
   const names = header.map((column) => column.trim().toLowerCase());
   const known = [...fields, ...ignoredColumns];
-  const isBad = (name: string, at: number) => !known.includes(name) || names.indexOf(name) < at;
+  const isBad = (name: string, at: number) =>
+    name !== '' && (!known.includes(name) || names.indexOf(name) < at);
   const bad = header.filter((_, at) => isBad(names[at] ?? '', at));
   if (names.includes('name') && bad.length === 0) return names;
   const list = (bad.length > 0 ? bad : header).map((column) => `"${column.trim()}"`).join(', ');
@@ -61,8 +65,9 @@ function columnsOf(header: readonly string[]): string[] {
 function rowOfRecord(record: CsvRecord, columns: readonly string[]): ImportRow {
   if ('fault' in record) return record;
   const { line, fields: cells } = record;
-  if (cells.slice(columns.length).some((cell) => cell !== '')) {
-    const fault = `The row has ${cells.length} fields, but the first line has ${columns.length}. Put a field that contains a separator in quotes.`;
+  const unnamed = cells.findIndex((cell, at) => cell !== '' && (columns[at] ?? '') === '');
+  if (unnamed !== -1) {
+    const fault = `Field ${unnamed + 1} of the row has no column in the first line. Put a field that contains a separator in quotes.`;
     return { line, fault };
   }
   const cellOf = (field: PlantField) => cells[columns.indexOf(field)] ?? '';

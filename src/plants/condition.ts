@@ -33,9 +33,14 @@ export function assertCondition(
   { match = 'any', noneMatch = [] }: Condition = {},
   plant: Omit<OwnedPlant, 'id'>,
 ): void {
-  if (!hasTag(plant, match))
-    throw new Problem('precondition-failed', match.length === 0 ? onlyWeak : hasChanged);
+  if (!hasTag(plant, match)) throw new Problem('precondition-failed', reasonOf(plant, match));
   if (hasTag(plant, noneMatch)) throw new Problem('precondition-failed', isExcluded);
+}
+
+function reasonOf(plant: Omit<OwnedPlant, 'id'>, tags: EntityTags): string {
+  if (tags.length === 0) return onlyWeak;
+  const current = entityTag(plant);
+  return tags !== 'any' && tags.some((tag) => tag.startsWith(current)) ? hasSuffix : hasChanged;
 }
 
 const hasChanged =
@@ -44,3 +49,5 @@ const isExcluded =
   '"If-None-Match" has the current entity tag of the plant, or "*". To change the plant only if it is as you have read it, send its "ETag" in "If-Match".';
 const onlyWeak =
   '"If-Match" has no strong entity tag, and a weak one (W/"...") never satisfies it. Usually a proxy that compresses responses made it weak: switch compression off there.';
+const hasSuffix =
+  '"If-Match" has the entity tag of the plant with a suffix, such as "-gzip", which the service did not send. Usually a proxy that compresses responses added it: switch compression off there.';

@@ -2,6 +2,7 @@
  * The page: puts its parts together. docs/how-to/page.md describes what it does, decision 31 why it is built this way.
  */
 import { PlantStoreError, type Plant, type Token } from '../client/client.ts';
+import { printable } from '../client/printable.ts';
 import { addDialog } from './dialogs/add-dialog.ts';
 import { BinDialog } from './dialogs/bin-dialog.ts';
 import { plantDialog } from './dialogs/plant-dialog.ts';
@@ -11,7 +12,7 @@ import { offerExport } from './files/export.ts';
 import { ImportDialog } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { Session } from './session/session.ts';
-import { byId, copy, element, onPress, setText, show } from './shared/dom.ts';
+import { byId, copy, element, onPress, sentence, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
 import { announce, toast } from './shared/toast.ts';
 import { deletePlants, restorePlants } from './table/delete-plants.ts';
@@ -149,7 +150,9 @@ function removePlant(plant: Plant): void {
 }
 
 function suggestTags(plants: readonly Plant[]): void {
-  for (const { tag } of plants) if (tag !== '' && knownTags.size < maxKnownTags) knownTags.add(tag);
+  // The browser shows suggestions as they are.
+  const tags = plants.map(({ tag }) => tag).filter((tag) => tag !== '' && printable(tag) === tag);
+  for (const tag of tags) if (knownTags.size < maxKnownTags) knownTags.add(tag);
   byId('known-tags', HTMLDataListElement).replaceChildren(
     ...knownTags.values().map((value) => element('option', { value })),
   );
@@ -172,9 +175,9 @@ function drawPlants({ count, isComplete, isFull, failure, owners }: PlantList): 
   setText('store-count', count === 0 ? '' : total + hint);
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
-  setText('no-match-title', `No plants${textOf(view)}`);
+  setText('no-match-title', sentence`No plants${textOf(view)}`);
   show('no-match-tag', q === undefined);
-  setText('export-what', `All plants${textOf(view)}`);
+  setText('export-what', sentence`All plants${textOf(view)}`);
   byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
   table.refresh();
 }

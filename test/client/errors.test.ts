@@ -51,10 +51,10 @@ describe('PlantStoreError', () => {
 
   it('names the parameter that is not valid', async (t) => {
     const { store } = await setUp(t);
-    const { errors } = await errorOf(store.pages({ pageSize: 0 }).next());
+    const { errors } = await errorOf(store.pages({ after: -1 }).next());
     assert.deepEqual(
       errors.map(({ parameter }) => parameter),
-      ['limit'],
+      ['after'],
     );
   });
 

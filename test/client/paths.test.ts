@@ -38,7 +38,20 @@ const notIds: unknown[] = [
   [1],
   1n,
 ];
-const notNames: unknown[] = ['.', '..', '', '\ud800', undefined, null, 1, ['bob']];
+const notNames: unknown[] = [
+  '.',
+  '..',
+  '',
+  '../plants/1',
+  'a/../b',
+  '..\\token',
+  'a/.',
+  '\ud800',
+  undefined,
+  null,
+  1,
+  ['bob'],
+];
 
 it('an id that no plant can have is refused before anything is sent', async (t) => {
   const { gateway, store } = await setUp(t);
@@ -72,15 +85,24 @@ it('a name that no URL can contain is refused before anything is sent', async (t
   assert.deepEqual(gateway.requests, []);
 });
 
-it('a key and an entity tag that no header can contain are refused before anything is sent', async (t) => {
+it('an option that no request can contain is refused before anything is sent', async (t) => {
   const { gateway, store } = await setUp(t);
-  for (const text of ['', '🌵', 'é', 'a\r\nx: y', null, 1] as string[]) {
-    for (const call of [
-      () => store.create({ name: 'Ficus' }, { idempotencyKey: text }),
-      () => store.update(1, { name: 'Fern' }, { ifMatch: text }),
-      () => store.delete(1, { ifMatch: text }),
-    ]) {
-      await assert.rejects(call, { name: 'RangeError', message: /printable ASCII/ });
+  const refused = async (call: Promise<unknown>, message: RegExp) =>
+    assert.rejects(call, { name: 'RangeError', message });
+  for (const text of ['', '🌵', 'é', 'a\r\nx: y', 'x'.repeat(256), null, 1] as string[]) {
+    await refused(store.create({ name: 'Ficus' }, { idempotencyKey: text }), /printable ASCII/);
+  }
+  const tags = ['', 'x', 'é', '"a b"', '"a"\r\nx: y', '"a", "b"', null, 1] as string[];
+  for (const [tag, message] of [
+    ...tags.map((text) => [text, /with its quotation marks/] as const),
+    ['W/"x"', /weak.* proxy/] as const,
+  ]) {
+    await refused(store.update(1, { name: 'Fern' }, { ifMatch: tag }), message);
+    await refused(store.delete(1, { ifMatch: tag }), message);
+  }
+  for (const pageSize of [0, -1, 1.5, 1_001, NaN, '1'] as number[]) {
+    for (const list of [store.list({ pageSize }), store.listDeleted({ pageSize })]) {
+      await refused(list.next(), /`pageSize` must be an integer from 1 to 1000/);
     }
   }
   assert.deepEqual(gateway.requests, []);
@@ -88,20 +110,7 @@ it('a key and an entity tag that no header can contain are refused before anythi
 
 it('every other name stays one segment of the path', async (t) => {
   const { gateway, store } = await setUp(t);
-  const names = [
-    '../token',
-    '..\\token',
-    '%2e%2e',
-    '...',
-    '/',
-    '?',
-    '#',
-    'a:b',
-    '\t',
-    ' ',
-    '@',
-    '🌵',
-  ];
+  const names = ['%2e%2e', '...', 'a../..b', '/', '?', '#', 'a:b', '\t', ' ', '@', '🌵'];
   for (const name of names) {
     await assert.rejects(store.revokeToken(name), { name: 'PlantStoreError' });
     await assert.rejects(store.unshare(name), { name: 'PlantStoreError' });

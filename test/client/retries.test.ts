@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { PlantStore, type PlantStoreOptions } from '../../src/client/client.ts';
 import {
   outcomeUnknown,
+  Problem,
   storageFull,
   storageUnavailable,
   tooManyWrites,
@@ -18,14 +19,23 @@ const ficus = { name: 'Ficus', tag: 'indoor' };
 interface SetUpOptions extends TokenOptions {
   failures?: Error[];
   maxRetries?: number;
+  /** What takes the place of pauses. By default, there are none. */
   beforeRetry?: PlantStoreOptions['beforeRetry'];
 }
 
+const withPauses = { beforeRetry: undefined };
+
 /** A client and its service behind a gateway. Creating a plant first fails with each of `failures`. */
-async function setUp(
-  t: TestContext,
-  { failures = [], maxRetries, beforeRetry, ...options }: SetUpOptions = {},
-) {
+async function setUp(t: TestContext, given: SetUpOptions = {}) {
+  const {
+    failures = [],
+    maxRetries,
+    beforeRetry,
+    ...options
+  } = {
+    beforeRetry: async () => {},
+    ...given,
+  };
   const wrap = (storage: Storage): Storage =>
     override(storage, {
       plants: {
@@ -65,7 +75,7 @@ describe('a request that only reads', () => {
   });
 
   it('is repeated after Retry-After, and not before', async (t) => {
-    const { store, plan, requests } = await setUp(t);
+    const { store, plan, requests } = await setUp(t, withPauses);
     await store.create(ficus);
     requests.length = 0;
     plan.push(unavailable);
@@ -76,7 +86,7 @@ describe('a request that only reads', () => {
   });
 
   it('is repeated `maxRetries` times, after longer and longer pauses', async (t) => {
-    const { store, plan, requests } = await setUp(t, { maxRetries: 2 });
+    const { store, plan, requests } = await setUp(t, { ...withPauses, maxRetries: 2 });
     plan.push(badGateway, badGateway, badGateway);
     await assert.rejects(store.get(1), { kind: 'unexpected-response', status: 502 });
     const [first = 0, second = 0, third = 0, ...others] = requests.map(({ atMs }) => atMs);
@@ -117,7 +127,7 @@ describe('a request that only reads', () => {
   });
 
   it('is not repeated if Retry-After is later than the end of the call', async (t) => {
-    const { store, plan, requests } = await setUp(t);
+    const { store, plan, requests } = await setUp(t, withPauses);
     plan.push(respond(503, '', { 'retry-after': '3600' }));
     await assert.rejects(store.get(1), { status: 503, retryAfterSeconds: 3600 });
     assert.equal(requests.length, 1);
@@ -154,15 +164,19 @@ describe('POST without an id', () => {
   });
 
   it('is repeated if the service promises that nothing was changed', async (t) => {
-    const failures = [storageUnavailable(new Error('away')), tooManyWrites()];
+    const failures = [
+      storageUnavailable(new Error('away')),
+      tooManyWrites(),
+      new Problem('provider-unavailable', 'Its keys cannot be fetched.'),
+    ];
     const { store, lines, ids } = await setUp(t, { failures });
     assert.deepEqual(await store.create(ficus), { id: 1, plant: ficus, isReplay: false });
-    assert.equal(lines().length, 3);
+    assert.equal(lines().length, 4);
     assert.deepEqual(await ids(), [1]);
   });
 
   it('is repeated after the Retry-After of a limit, and not before', async (t) => {
-    const { store, plan, requests } = await setUp(t);
+    const { store, plan, requests } = await setUp(t, withPauses);
     const problem = { type: '/problems/rate-limited', title: '', detail: '' };
     const headers = { 'content-type': 'application/problem+json', 'retry-after': '1' };
     plan.push(respond(429, JSON.stringify(problem), headers));
@@ -182,7 +196,10 @@ describe('POST without an id', () => {
   });
 
   it('does not wait for a full storage, which takes longer than a call', async (t) => {
-    const { store, lines } = await setUp(t, { failures: [storageFull(new Error('full'))] });
+    const { store, lines } = await setUp(t, {
+      ...withPauses,
+      failures: [storageFull(new Error('full'))],
+    });
     const problem = { kind: 'storage-full', retryAfterSeconds: 60, outcomeUnknown: false };
     await assert.rejects(store.create(ficus), problem);
     assert.equal(lines().length, 1);

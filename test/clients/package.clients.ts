@@ -86,12 +86,20 @@ for (const [compiler, path] of [
   }
 }
 
+test('the package type-checks with the module resolution of Node 10', async () => {
+  const options = ['--module', 'commonjs', '--moduleResolution', 'node10', '--lib', 'esnext,dom'];
+  const tsc = join(here, 'node_modules/.bin/tsc');
+  await inFolder(tsc, '--noEmit', '--strict', '--target', 'esnext', ...options, 'consumer.ts');
+});
+
 test('the package is the only one that is installed, and has the version of the service', () => {
   const lock = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
   const { '': _, ...packages } = lock.packages;
   assert.deepEqual(Object.keys(packages), ['node_modules/plant-store-client']);
   const { version, engines } = packages['node_modules/plant-store-client'];
   assert.deepEqual([version, engines], [packageFile.version, { node: '>=20' }]);
+  const map = join(folder, 'node_modules/plant-store-client/client.js.map');
+  assert.match(readFileSync(map, 'utf8'), /"sourcesContent":\["\/\*\*/);
 });
 
 for (const [platform, command] of [
@@ -115,14 +123,20 @@ test('the example of its README works in the oldest supported Node', async (t) =
   assert.equal(await inFolder(...oldestNode, 'example.mjs'), '1 Monstera\n');
 });
 
-test('a CommonJS module can require the package', async () => {
-  const required = await inFolder(
-    process.execPath,
-    '--input-type=commonjs',
-    '-p',
-    'Object.keys(require("plant-store-client"))',
+test('a CommonJS module can require the package, and gets the same classes', async () => {
+  const same = 'import("plant-store-client").then((all) => console.log(all === required))';
+  const text = `const required = require("plant-store-client"); ${same}`;
+  assert.equal(await inFolder(process.execPath, '--input-type=commonjs', '-e', text), 'true\n');
+});
+
+test('the package works in Jest, which requires CommonJS', async () => {
+  writeFileSync(
+    join(folder, 'main.test.cjs'),
+    `const { PlantStore } = require('plant-store-client');
+    test('a client', () => expect(() => new PlantStore({ url: 'ftp://x' })).toThrow('http'));`,
   );
-  assert.equal(required.trim(), "[ 'PlantStore', 'PlantStoreError' ]");
+  const jest = ['npx', '--yes', '--package=node@20.0.0', '--package=jest@30.5.2', '--', 'jest'];
+  await inFolder(...jest, '--testMatch', '**/main.test.cjs');
 });
 
 test('the package works in a bundle for Node', async (t) => {

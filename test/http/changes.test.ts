@@ -216,6 +216,9 @@ describe('entity tags', () => {
       if (isSatisfied) await call('POST', '/plants/1/restore', { token: alice });
     }
     assert.match((await call('GET', '/plants/1', { token: alice })).text, /after W\/\\"x\\", E/);
+    const headers = { 'if-match': etag.replace(/"$/, '-gzip"') };
+    const suffixed = await call('DELETE', '/plants/1', { token: alice, headers });
+    assert.match(suffixed.text, /precondition-failed.*with a suffix, .*proxy/);
   });
 
   it('give 304 without content by weak comparison with If-None-Match', async (t) => {

@@ -133,3 +133,17 @@ it(
     await page.locator('#grid:focus').waitFor();
   },
 );
+
+it('an edit through a proxy that changes entity tags says so', { skip }, async (t) => {
+  const { page } = await openStore(t, browser());
+  await page.route('**/plants/1?*', async (route) => {
+    if (route.request().method() !== 'GET') return route.continue();
+    const response = await route.fetch();
+    const etag = response.headers()['etag']?.replace(/"$/, '-gzip"') ?? '';
+    await route.fulfill({ response, headers: { ...response.headers(), etag } });
+  });
+  await edit(page, 'Monstera');
+  await page.locator('#edit-name').fill('Fern');
+  await press(page, 'Enter');
+  await page.locator('#edit .failure').getByText('switch compression off there').waitFor();
+});

@@ -91,6 +91,17 @@ it('a file can be dropped anywhere', { skip }, async (t) => {
   await page.locator('#import-back').click();
   await choose(page, 'plants.csv', ' ');
   await page.getByRole('alert').getByText('The file is empty.').waitFor();
+  const session = await page.context().newCDPSession(page);
+  const drop = async (...files: string[]) => {
+    const data = { items: [], files, dragOperationsMask: 1 };
+    for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+      await session.send('Input.dispatchDragEvent', { type, x: 9, y: 9, data });
+    }
+  };
+  await drop(import.meta.dirname);
+  await page.getByRole('alert').getByText('not a folder.').waitFor();
+  await drop(import.meta.filename, import.meta.filename);
+  await page.getByRole('alert').getByText('Import one file at a time.').waitFor();
   assert.equal((await namesOf(store)).at(-1), 'Dropped');
   assert.deepEqual(errors, []);
 });

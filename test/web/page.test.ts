@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
+import { scopes } from '../../src/access/access.ts';
 import { makeToken } from '../../src/access/token.ts';
 import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
+import { openSharing } from './sharing.ts';
 import {
   assertNames,
   browserOfFile,
@@ -46,6 +48,62 @@ it('a link opens the store, and signing out deletes its token', { skip }, async 
   assert.equal(await page.evaluate('sessionStorage.length'), 0);
   assert.deepEqual(errors, []);
 });
+
+it(
+  'no text of a user looks like another one, or moves the words around it',
+  { skip },
+  async (t) => {
+    const trick = '\u202eא'; // writes what follows from right to left
+    const [bob, tag] = [`bob${trick}`, `tag${trick}`];
+    const { page, app, token } = await openStore(t, browser(), {
+      plants: [{ name: `Ivy${trick}`, tag }],
+      access: { scopes, store: 'main' },
+    });
+    const ofBob = await app.token(bob, { scopes, role: 'manager' });
+    await app.call('POST', '/plants', { token: ofBob, json: { name: trick, tag } });
+    await app.call('PATCH', '/plants/1', { token: ofBob, json: { name: `Fern${trick}` } });
+    await app.call('PUT', '/shares/alice', { token: ofBob, json: { access: 'read' } });
+    await app.call('POST', '/tokens', { token, json: { label: trick } });
+
+    /** Asserts that the page shows the text, and hides nothing in what it shows and what it calls its controls. */
+    const shows = async (text: string) => {
+      await page.getByText(text).filter({ visible: true }).first().waitFor();
+      const shown: string = await page.evaluate(`[document.title, document.body.innerText,
+      ...[...document.querySelectorAll('[aria-label]')].map((each) => each.ariaLabel)].join('\\n')`);
+      assert.doesNotMatch(shown, /[\u202a-\u202e\u2066-\u2069]/u);
+    };
+    const button = (name: string) => page.getByRole('button', { name, exact: true });
+
+    await page.reload();
+    await shows('bob<U+202E>א');
+    await page.locator('#rows .name').first().click();
+    await shows('Renamed from “Ivy<U+202E>א” to “Fern<U+202E>א”');
+    assert.equal(await page.locator('#plant-steps bdi bdi bdi').count(), 2, 'each is isolated');
+    await button('Close').click();
+    await page.locator('#rows .tag-button').first().click();
+    await button('Export').click();
+    await shows('All plants with the tag “tag<U+202E>א”');
+    await press(page, 'Escape');
+    for (const box of await page.getByRole('checkbox').all()) await box.click();
+    await deleteChosen(page);
+    await shows('No plants with the tag “tag<U+202E>א”');
+    await page.locator('#filter-clear').click();
+    await button('More').click();
+    await button('Bin').click();
+    await shows('tag<U+202E>א · owned by bob<U+202E>א · deleted by alice');
+    await button('Restore Fern<U+202E>א').click();
+    await shows('Restored “Fern<U+202E>א”.');
+    await button('Close').click();
+    await openSharing(page);
+    await button('End what bob<U+202E>א shares with you').click();
+    await shows('End sharing with “bob<U+202E>א”?');
+    await press(page, 'Escape', 'Escape');
+    await page.locator('#who').click();
+    await button('Tokens').click();
+    await button('Revoke <U+202E>א').waitFor();
+    await shows('<U+202E>א');
+  },
+);
 
 it(
   'a link to another store asks before it opens, and leaves the open one if it does not work',

@@ -83,7 +83,11 @@ export function addPlantsCommands(plantStore: Command): void {
   ])
     .description('delete plants')
     .argument('<id...>', 'ids of the plants', parseIds)
-    .action(async (ids, options) => (await import('./plants.ts')).removePlants(ids, options));
+    .action(async (ids, options, command) => {
+      const isOnCommandLine = command.getOptionValueSource('url') === 'cli';
+      const flags = isOnCommandLine ? ` --url '${options.url.replaceAll("'", '%27')}'` : '';
+      await (await import('./plants.ts')).removePlants(ids, options, flags);
+    });
 
   plantsCommand(plants, 'import', [
     'plant-store plants import plants.csv',
@@ -97,7 +101,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
     .option(
       '--key <text>',
-      'identifies this import: with the same key, a row is not added again for 24 hours; by default the path of the file, and a random text for standard input',
+      'identifies this import: with the same key, a row is not added again for 24 hours; by default the content of the file, and a random text for a pipe',
     )
     .action(async (file, options) => (await import('./import.ts')).importFile(file, options));
 }

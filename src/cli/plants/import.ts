@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { resolve } from 'node:path';
+import { stat } from 'node:fs/promises';
 import {
   PlantStore,
   type NewPlant,
@@ -7,12 +7,12 @@ import {
   type PlantStoreOptions,
 } from '../../client/client.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
+import { printable } from '../../client/printable.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { printable } from '../terminal.ts';
 import { createReport } from './report.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
@@ -28,15 +28,26 @@ export async function importFile(file: string, options: ImportOptions): Promise<
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
-  const rows = await readPlants(file);
-  await withStore(options, (_, clientOptions) => run(clientOptions, rows, file, options));
+  const source = await readSource(file);
+  await withStore(options, (_, clientOptions) => run(clientOptions, source, options));
+}
+
+interface Source {
+  rows: readonly ImportRow[];
+  /** The key of the import, unless the user chooses another. */
+  key: string;
+  /** Whether the same command has the same key. */
+  isRepeatable: boolean;
 }
 
 /** Rejects with a Refusal if the file cannot be imported. */
-async function readPlants(file: string): Promise<ImportRow[]> {
+async function readSource(file: string): Promise<Source> {
   const bytes = new Uint8Array(await readInput('plants', file));
+  // A pipe has the same path for every delivery.
+  const isRepeatable = file !== '-' && (await stat(file)).isFile();
+  const key = isRepeatable ? hash('sha256', bytes).slice(0, 32) : randomUUID();
   try {
-    return readRows(decodeText(bytes));
+    return { rows: readRows(decodeText(bytes)), key, isRepeatable };
   } catch (error) {
     if (!(error instanceof InvalidFile)) throw error;
     throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
@@ -45,12 +56,11 @@ async function readPlants(file: string): Promise<ImportRow[]> {
 
 async function run(
   clientOptions: PlantStoreOptions,
-  rows: readonly ImportRow[],
-  file: string,
+  source: Source,
   { key, concurrency, json }: ImportOptions,
 ): Promise<void> {
-  // Standard input has no name that could identify it.
-  const importKey = key ?? (file === '-' ? randomUUID() : resolve(file));
+  const { rows } = source;
+  const withKey = key === undefined ? `with --key ${source.key}` : 'again';
   const stop = new AbortController();
   using _ = onSignal(() => stop.abort());
   const report = createReport(rows.length, json === true);
@@ -58,15 +68,16 @@ async function run(
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
     const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
-    const keyOf = keysOf(importKey);
+    const keyOf = keysOf(key ?? source.key);
     const outcomes = importPlants({ store, rows, keyOf, concurrency, signal });
     for await (const outcome of outcomes) report.add(outcome);
     report.end();
-    if (report.counts.refused > 0) failWith(1);
+    if (report.counts.refused === 0) return;
+    printError(`After you fix the file, run the same command ${withKey} to add only what is new.`);
+    failWith(1);
   } catch (error) {
     report.end();
-    const needsKey = key === undefined && file === '-';
-    const how = needsKey ? `with --key ${importKey}` : 'again';
+    const how = source.isRepeatable ? 'again' : withKey;
     printError(`The import is not complete. Run the same command ${how} to continue.`);
     if (error !== stop.signal.reason) throw error;
     failWith(130);

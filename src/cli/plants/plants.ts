@@ -6,10 +6,11 @@ import { maxHistory } from '../../log/change-log.ts';
 import type { PlantPatch } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { inParallel } from '../../client/in-parallel.ts';
+import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { failWith, io, print, printError } from '../output.ts';
 import { tableOf } from '../table.ts';
-import { printable, printableJson } from '../terminal.ts';
+import { printableJson } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
 /** Plants that are deleted at the same time. */
@@ -89,10 +90,11 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
   });
 }
 
-/** Deletes the plants that exist. If one does not, the exit status is 1. */
+/** Deletes the plants that exist. If one does not, the exit status is 1. The command that undoes it has these flags. */
 export async function removePlants(
   ids: readonly number[],
   { json, ...options }: StoreOptions,
+  undoFlags: string,
 ): Promise<void> {
   await withStore(options, async (store) => {
     const results = inParallel(new Set(ids), concurrency, async (id) => {
@@ -115,7 +117,9 @@ export async function removePlants(
       if (json) print(printableJson({ id, name, status }));
       else if (status === 'deleted') {
         const named = name === undefined ? '' : `: ${printable(name)}`;
-        print(`Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}`);
+        print(
+          `Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}${undoFlags}`,
+        );
       } else printError(`error: There is no plant ${id}, or you do not have access to it.`);
     }
   });

@@ -1,8 +1,8 @@
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { causeOf } from '../errors.ts';
 import { readInput } from '../output.ts';
-import { printable } from '../terminal.ts';
 
 /** The options of every command that uses a service. */
 export interface StoreOptions {
@@ -33,6 +33,10 @@ function messageOf(
   url: string,
 ): string {
   const codes = codesOf(cause);
+  if (codes.some((code) => certificateErrors.test(code))) {
+    const [reason] = causeOf(cause).split(';'); // advice to programmers follows
+    return `The certificate of ${url} is not trusted: ${reason}. If it is from a certification authority of your own, set NODE_EXTRA_CA_CERTS to the file of that authority.`;
+  }
   if (url.startsWith('https:') && codes.some((code) => code.startsWith('ERR_SSL_'))) {
     return `Cannot connect to ${url} with TLS. If the service has no certificate, use http in the address.`;
   }
@@ -53,6 +57,10 @@ function messageOf(
   }
   return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
 }
+
+/** Errors of OpenSSL and Node about the certificate of a server. The connection ends before anything is sent. */
+const certificateErrors =
+  /^(?:CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_(?:GET_ISSUER|VERIFY)_|INVALID_CA$|ERR_TLS_CERT_)/;
 
 /** Errors without a connection, so nothing was sent. */
 const connectionErrors = [

@@ -2,7 +2,7 @@
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
-import { byId, onPress } from '../shared/dom.ts';
+import { byId, onPress, sentence } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { rowFields } from '../table/plant-list.ts';
 
@@ -28,7 +28,7 @@ export function addDialog(
     id.value = '';
     name.focus();
     onAdded(plant);
-    return `Added “${plant.name}” with the id ${plant.id}. Add another, or close.`;
+    return sentence`Added “${plant.name}” with the id ${String(plant.id)}. Add another, or close.`;
   });
   onPress('add-close', () => dialog.close());
 

@@ -2,8 +2,9 @@
  * The dialog with the deleted plants that the user can restore, the newest deletion first.
  */
 import type { DeletedPlant, Plant, Token } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
 import type { Connection } from '../session/connection.ts';
-import { element, show } from '../shared/dom.ts';
+import { element, joined, sentence, show, type Text } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
 import { whileBusy } from '../shared/form.ts';
 import { restore } from '../table/delete-plants.ts';
@@ -73,24 +74,28 @@ export class BinDialog extends MenuDialog {
 
   #entry(plant: DeletedPlant): HTMLElement {
     const { name, tag, owner, deletedAt, deletedBy = 'the operator' } = plant;
-    const facts = [
+    const facts: Text[] = [
       ...(tag === '' ? [] : [tag]),
-      ...(owner === this.#user ? [] : [`owned by ${owner}`]),
-      `deleted by ${deletedBy}`,
+      ...(owner === this.#user ? [] : [sentence`owned by ${owner}`]),
+      sentence`deleted by ${deletedBy}`,
       formatTime(deletedAt),
     ];
-    const details = element('p', { className: 'entry-facts hint' }, facts.join(' · '));
+    const details = element('p', { className: 'entry-facts hint' }, joined(facts, ' · '));
     if (!this.#canRestore) return element('li', {}, nameOf(name), details);
-    const button = element('button', { type: 'button', ariaLabel: `Restore ${name}` }, 'Restore');
+    const button = element(
+      'button',
+      { type: 'button', ariaLabel: printable(`Restore ${name}`) },
+      'Restore',
+    );
     const press = () => this.form.run(() => this.#restore(plant));
     button.addEventListener('click', () => void whileBusy(button, press));
     return element('li', {}, nameOf(name), button, details);
   }
 
-  async #restore(plant: DeletedPlant): Promise<string> {
+  async #restore(plant: DeletedPlant): Promise<Text> {
     const { current, fault } = await restore(this.connection.store, plant);
     if (current !== undefined) this.#onBack(current);
-    const done = fault ?? `Restored “${current?.name}”.`; // with this id, another plant can have been deleted since
+    const done = fault ?? sentence`Restored “${current?.name ?? ''}”.`; // with this id, another plant can have been deleted since
     this.#plants = this.#plants.filter((other) => other !== plant);
     this.#shown--;
     this.#draw();

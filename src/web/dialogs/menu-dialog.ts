@@ -3,8 +3,9 @@
  */
 import type { PlantStore, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
+import { printable } from '../../client/printable.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, element, onPress } from '../shared/dom.ts';
+import { byId, element, onPress, type Text } from '../shared/dom.ts';
 import { Form, whileBusy } from '../shared/form.ts';
 
 export abstract class MenuDialog {
@@ -36,7 +37,7 @@ export abstract class MenuDialog {
   /** Loads and draws the lists. */
   protected abstract load(): Promise<void>;
   /** Sends the form. Can return what the user is told. */
-  protected abstract send(): Promise<string | void>;
+  protected abstract send(): Promise<Text | void>;
 
   async open(): Promise<void> {
     const { info } = this.connection;
@@ -72,9 +73,13 @@ export abstract class MenuDialog {
     [text, name]: [string, string],
     question: () => Question,
     task: (store: PlantStore) => Promise<void>,
-    done: string,
+    done: Text,
   ): HTMLButtonElement {
-    const button = element('button', { type: 'button', ariaLabel: `${text} ${name}` }, text);
+    const button = element(
+      'button',
+      { type: 'button', ariaLabel: printable(`${text} ${name}`) },
+      text,
+    );
     const change = async () => {
       await this.change(task);
       return done;
@@ -102,6 +107,6 @@ export function drawEntries(id: string, entries: readonly HTMLElement[]): void {
 }
 
 /** Whatever the text consists of, it has its own direction, and its spaces can be seen. */
-export function nameOf(text: string): HTMLElement {
+export function nameOf(text: Text): HTMLElement {
   return element('bdi', { className: 'entry-name' }, text);
 }

@@ -3,7 +3,7 @@
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
-import { byId, element, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { byId, element, joined, onPress, setFacts, setText, show } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
 import { find } from '../table/delete-plants.ts';
 import { isWritable } from '../table/plant-list.ts';
@@ -91,6 +91,10 @@ async function historyOf(store: PlantStore, { id }: Plant) {
 }
 
 function entryOf({ what, who, at }: Step): HTMLElement {
-  const facts = element('p', { className: 'entry-facts hint' }, `${who} · ${formatTime(at)}`);
+  const facts = element(
+    'p',
+    { className: 'entry-facts hint' },
+    joined([who, formatTime(at)], ' · '),
+  );
   return element('li', {}, nameOf(what), facts);
 }

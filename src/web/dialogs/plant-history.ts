@@ -2,9 +2,10 @@
  * The history of a plant, in words.
  */
 import type { Plant, PlantChange } from '../../client/client.ts';
+import { joined, sentence, type Text } from '../shared/dom.ts';
 
 export interface Step {
-  what: string;
+  what: Text;
   who: string;
   /** RFC 3339. */
   at: string;
@@ -31,7 +32,7 @@ export function stepsOf(changes: readonly PlantChange[], current: State | undefi
   });
 }
 
-function textOf({ event, before }: PlantChange, after: State | undefined): string {
+function textOf({ event, before }: PlantChange, after: State | undefined): Text {
   switch (event) {
     case 'created':
       return 'Added';
@@ -40,7 +41,7 @@ function textOf({ event, before }: PlantChange, after: State | undefined): strin
     case 'restored':
       return 'Restored';
     case 'moved':
-      return `Moved from “${before?.owner}” to “${after?.owner}”`;
+      return sentence`Moved from “${before?.owner ?? ''}” to “${after?.owner ?? ''}”`;
     case 'updated':
       return before && after ? updateText(before, after) : 'Edited';
     default:
@@ -48,12 +49,13 @@ function textOf({ event, before }: PlantChange, after: State | undefined): strin
   }
 }
 
-function updateText(before: State, after: State): string {
-  const parts: string[] = [];
-  if (before.name !== after.name) parts.push(`Renamed from “${before.name}” to “${after.name}”`);
-  if (before.tag === after.tag) return parts.join();
-  if (before.tag === '') parts.push(`Tag “${after.tag}” added`);
-  else if (after.tag === '') parts.push(`Tag “${before.tag}” removed`);
-  else parts.push(`Tag changed from “${before.tag}” to “${after.tag}”`);
-  return parts.join(' · ');
+function updateText(before: State, after: State): Text {
+  const parts: Text[] = [];
+  if (before.name !== after.name)
+    parts.push(sentence`Renamed from “${before.name}” to “${after.name}”`);
+  if (before.tag === after.tag) return joined(parts, '');
+  if (before.tag === '') parts.push(sentence`Tag “${after.tag}” added`);
+  else if (after.tag === '') parts.push(sentence`Tag “${before.tag}” removed`);
+  else parts.push(sentence`Tag changed from “${before.tag}” to “${after.tag}”`);
+  return joined(parts, ' · ');
 }

@@ -2,8 +2,9 @@
  * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
  */
 import type { PlantStore, Share, ShareAccess, Token } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
 import type { Connection } from '../session/connection.ts';
-import { byId, element, setText, show } from '../shared/dom.ts';
+import { byId, element, sentence, setText, show, type Text } from '../shared/dom.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
 
 const accessTexts: Record<ShareAccess, string> = {
@@ -48,31 +49,31 @@ export class SharingDialog extends MenuDialog {
     this.#onOwners();
   }
 
-  protected async send(): Promise<string | void> {
+  protected async send(): Promise<Text | void> {
     const typed = this.#user.value;
     const user = typed.trim(); // phones and clipboards add spaces
     try {
       const done = await this.#share(user, this.#access);
       if (this.#user.value === typed) this.#user.value = '';
-      return typed === user ? done : `${done} The spaces around the name were removed.`;
+      return typed === user ? done : sentence`${done} The spaces around the name were removed.`;
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       // The client refuses names that no URL can contain.
-      this.form.fault('user', `The page cannot share with a user called “${user}”.`);
+      this.form.fault('user', sentence`The page cannot share with a user called “${user}”.`);
     }
   }
 
-  async #share(user: string, { value }: HTMLSelectElement): Promise<string> {
+  async #share(user: string, { value }: HTMLSelectElement): Promise<Text> {
     const access = value === 'write' ? 'write' : 'read';
     await this.change((store) => store.share(user, access));
-    return `“${user}” ${accessTexts[access]} all your plants.`;
+    return sentence`“${user}” ${accessTexts[access]} all your plants.`;
   }
 
   #givenEntry({ user, access }: Share): HTMLElement {
     if (!this.#canShare) return element('li', {}, nameOf(user), textOf(accessTexts[access]));
     const select = element(
       'select',
-      { ariaLabel: `What ${user} can do` },
+      { ariaLabel: printable(`What ${user} can do`) },
       ...Object.entries(accessTexts).map(([value, text]) => element('option', { value }, text)),
     );
     select.value = access;
@@ -91,12 +92,12 @@ export class SharingDialog extends MenuDialog {
 
   #endButton(name: string, user: string): HTMLButtonElement {
     const question = () => ({
-      title: `End sharing with “${user}”?`,
-      text: `Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
+      title: sentence`End sharing with “${user}”?`,
+      text: sentence`Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
       action: 'End sharing',
     });
     const end = (store: PlantStore) => store.unshare(user);
-    const done = `You and “${user}” no longer share plants.`;
+    const done = sentence`You and “${user}” no longer share plants.`;
     return this.entryButton(['End', name], question, end, done);
   }
 }

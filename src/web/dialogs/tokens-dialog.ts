@@ -4,7 +4,7 @@
 import type { OwnToken, PlantStore, Scope, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import type { Question } from '../shared/confirm.ts';
-import { byId, copy, element, onPress, setText, show } from '../shared/dom.ts';
+import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
@@ -97,7 +97,7 @@ export class TokensDialog extends MenuDialog {
       ['Revoke', title],
       () => questionAbout(token),
       (store) => this.#revoke(store, token),
-      `Revoked “${title}”.`,
+      sentence`Revoked “${title}”.`,
     );
     const badge = element('span', { className: 'badge' }, 'this page');
     return element('li', {}, nameOf(title), ...(token.current ? [badge] : []), revoke, facts);
@@ -130,7 +130,7 @@ function questionAbout(token: OwnToken): Question {
   const action = 'Revoke';
   if (!token.current) {
     const text = 'Everything that uses this token stops working. You cannot undo this.';
-    return { title: `Revoke the token “${titleOf(token)}”?`, text, action };
+    return { title: sentence`Revoke the token “${titleOf(token)}”?`, text, action };
   }
   const unsaved = byId('tokens-new', HTMLElement).hidden ? '' : ' Save the new token first.';
   const text = `You are signed out, and everything else that uses this token stops working.${unsaved}`;

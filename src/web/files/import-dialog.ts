@@ -5,7 +5,7 @@
 import { PlantStoreError, type PlantStore } from '../../client/client.ts';
 import { InvalidFile } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
-import { byId, onPress, setText, show } from '../shared/dom.ts';
+import { byId, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { showPreview, sourceOf, type ImportSource } from './import-preview.ts';
@@ -40,7 +40,7 @@ export class ImportDialog {
     });
     const input = byId('import-file', HTMLInputElement);
     input.addEventListener('change', () => {
-      void this.#read(input.files?.[0]);
+      void this.#read([...(input.files ?? [])]);
       input.value = ''; // the same file can be chosen again after it was fixed
     });
     this.#dialog.addEventListener('close', () => {
@@ -88,7 +88,7 @@ export class ImportDialog {
       event.preventDefault();
       if (!canDrop()) return;
       this.open();
-      void this.#read(event.dataTransfer?.files[0]);
+      void this.#read([...(event.dataTransfer?.files ?? [])]);
     });
   }
 
@@ -98,14 +98,14 @@ export class ImportDialog {
   }
 
   /** Shows what a file contains, or why it cannot be imported. */
-  async #read(file: File | undefined): Promise<void> {
-    if (file === undefined) return;
-    const bytes = new Uint8Array(await file.arrayBuffer());
-    if (this.#stop !== undefined) return; // an import has started while the file was read
+  async #read(files: readonly File[]): Promise<void> {
     try {
-      this.#source = sourceOf(file.name, bytes);
+      const source = await sourceOf(files);
+      if (this.#stop !== undefined) return; // an import has started while the file was read
+      this.#source = source;
     } catch (error) {
       if (!(error instanceof InvalidFile)) throw error;
+      if (this.#stop !== undefined) return;
       this.#showStep('choose');
       setText('import-failure', error.message);
       return;
@@ -152,7 +152,7 @@ export class ImportDialog {
 
   /** Shows the controls of an import that runs, or of one that has ended. */
   #showRunning({ source, counts }: ImportProgress, isRunning: boolean): void {
-    setText('import-running', isRunning ? `Importing ${source.name} …` : source.name);
+    setText('import-running', isRunning ? sentence`Importing ${source.name} …` : source.name);
     setText('import-done', '');
     show('import-stop', isRunning);
     show('import-continue', !isRunning && this.#isUnfinished);

@@ -2,8 +2,8 @@
  * What the page will import: a file, and its first rows.
  */
 import { placeOf } from '../../client/import-outcome.ts';
-import { decodeText, readRows, type ImportRow } from '../../client/read-rows.ts';
-import { byId, element, setText } from '../shared/dom.ts';
+import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
+import { byId, element, sentence, setText } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 
 const shownRows = 5;
@@ -18,15 +18,24 @@ export interface ImportSource {
   key: string;
 }
 
-/** Throws InvalidFile. */
-export function sourceOf(name: string, bytes: Uint8Array<ArrayBuffer>): ImportSource {
-  const text = decodeText(bytes);
+/** Rejects with InvalidFile. */
+export async function sourceOf([file, ...others]: readonly File[]): Promise<ImportSource> {
+  if (file === undefined || others.length > 0) {
+    throw new InvalidFile('Import one file at a time.');
+  }
+  const { name } = file;
+  const text = decodeText(new Uint8Array(await file.arrayBuffer().catch(refuseUnreadable)));
   const key = crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
   return { name, text, rows: readRows(text), key };
 }
 
+function refuseUnreadable(cause: unknown): never {
+  const message = 'The browser cannot read this file. Choose a CSV or JSON file, not a folder.';
+  throw new InvalidFile(message, { cause });
+}
+
 export function showPreview({ name, rows }: ImportSource): void {
-  setText('import-source', `${name}: ${countOf(rows.length, 'row')}`);
+  setText('import-source', sentence`${name}: ${countOf(rows.length, 'row')}`);
   const cellsOf = (row: ImportRow) =>
     'fault' in row
       ? [element('td', { colSpan: fields.length, className: 'fault' }, row.fault)]

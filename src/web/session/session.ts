@@ -3,8 +3,9 @@
  * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
 import { PlantStoreError, type Token } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, hashParameter, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { byId, hashParameter, onPress, sentence, setFacts, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
@@ -176,8 +177,8 @@ export class Session {
 /** Whoever follows a link may not know that it is for another user. */
 function questionAbout(before: Token, { store, user }: Token): Question {
   return {
-    title: `Open the store “${store}” as “${user}”?`,
-    text: `The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
+    title: sentence`Open the store “${store}” as “${user}”?`,
+    text: sentence`The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
   };
 }
@@ -195,7 +196,7 @@ function faultOf(error: unknown): string {
 }
 
 function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
-  document.title = `${store} · Plant Store`;
+  document.title = printable(`${store} · Plant Store`);
   setText('store-name', store);
   setText('who-user', user);
   show('store-name');

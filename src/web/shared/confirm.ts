@@ -1,11 +1,11 @@
 /**
  * The dialog that asks before something that the user cannot undo.
  */
-import { byId, setText } from './dom.ts';
+import { byId, setText, type Text } from './dom.ts';
 
 export interface Question {
-  title: string;
-  text: string;
+  title: Text;
+  text: Text;
   /** What the button that agrees is called. */
   action: string;
 }

@@ -1,7 +1,39 @@
 /**
- * The few helpers that the page needs on top of the DOM. Text enters it as text only: the content security policy
- * refuses markup from strings.
+ * The few helpers that the page needs on top of the DOM. Text enters it here, and as text only: the content security
+ * policy refuses markup from strings.
  */
+import { printable } from '../../client/printable.ts';
+
+/** A text of the page, or of a user: control and format characters in it are shown. */
+export type Text = string | Sentence;
+
+/** Words of the page around texts, each of which is isolated: its direction does not change the order of the words. */
+export interface Sentence {
+  words: readonly string[];
+  /** Each follows the word at its index. */
+  texts: readonly Text[];
+}
+
+export function sentence(words: readonly string[], ...texts: Text[]): Sentence {
+  return { words, texts };
+}
+
+export function joined(texts: readonly Text[], separator: string): Sentence {
+  return { words: texts.map((_, at) => (at === 0 ? '' : separator)), texts };
+}
+
+function nodesOf(text: Text): (Node | string)[] {
+  if (typeof text === 'string') return [printable(text)];
+  return text.words.flatMap((word, at) => {
+    const inner = text.texts[at];
+    return inner === undefined ? [word] : [word, element('bdi', {}, inner)];
+  });
+}
+
+/** Replaces what the element contains. */
+export function fill(place: Element, text: Text): void {
+  place.replaceChildren(...nodesOf(text));
+}
 
 /** The element of index.html with this id. Throws if there is none of this type. */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
@@ -14,10 +46,10 @@ export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   properties: Partial<HTMLElementTagNameMap[Tag]> = {},
-  ...children: (Node | string)[]
+  ...children: (Node | Text)[]
 ): HTMLElementTagNameMap[Tag] {
   const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
+  made.append(...children.flatMap((child) => (child instanceof Node ? [child] : nodesOf(child))));
   return made;
 }
 
@@ -58,12 +90,12 @@ export function focusTable(): void {
   (grid.checkVisibility() ? grid : byId('main', HTMLElement)).focus();
 }
 
-export function setText(id: string, text: string): void {
-  byId(id, HTMLElement).textContent = text;
+export function setText(id: string, text: Text): void {
+  fill(byId(id, HTMLElement), text);
 }
 
 /** Fills a list of facts, as pairs of a term and its description. */
-export function setFacts(id: string, facts: Record<string, string>): void {
+export function setFacts(id: string, facts: Record<string, Text>): void {
   byId(id, HTMLElement).replaceChildren(
     ...Object.entries(facts).map(([term, description]) =>
       element('div', {}, element('dt', {}, term), element('dd', {}, description)),

@@ -6,11 +6,11 @@
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { act } from './banner.ts';
-import { byId, setText } from './dom.ts';
+import { byId, fill, setText, type Text } from './dom.ts';
 import { toast } from './toast.ts';
 
 /** What a form does. It can return what the user is told. */
-type Task = () => Promise<string | void>;
+type Task = () => Promise<Text | void>;
 
 /** Runs the task of a button, unless it is running. Then the user need not wait for the service. */
 export async function whileBusy(button: HTMLElement, task: () => Promise<void>): Promise<void> {
@@ -58,7 +58,7 @@ export class Form {
   }
 
   /** Shows a fault beside its field, and moves to the first one. Returns false if there is no such field. */
-  fault(name: string, text: string): boolean {
+  fault(name: string, text: Text): boolean {
     const id = `${this.#name}-${name}`;
     const place = document.getElementById(id);
     if (place === null) return false;
@@ -90,8 +90,8 @@ export class Form {
     this.#tell('failure', outcomeUnknown && lost !== undefined ? lost : detail);
   }
 
-  #tell(kind: string, text: string): void {
+  #tell(kind: string, text: Text): void {
     const message = this.#place.querySelector(`.${kind}`);
-    if (message) message.textContent = text;
+    if (message) fill(message, text);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Short messages at the bottom of the page, and the live region that announces them to screen readers.
  */
-import { byId, element, focusTable, setText } from './dom.ts';
+import { byId, element, focusTable, setText, type Text } from './dom.ts';
 
 const shownMs = 6_000;
 /** Long enough to find out that Tab leads to the button, and to get there. */
@@ -9,14 +9,14 @@ const offeredMs = 30_000;
 const maxOffers = 3;
 
 /** Announces a text to screen readers only. */
-export function announce(text: string): void {
+export function announce(text: Text): void {
   setText('live', '');
   // A region that gets the same text again is not read again, unless it was empty for a moment.
   setTimeout(() => setText('live', text), 50);
 }
 
 /** Shows a message for a few seconds, or one with buttons until the function that this returns is called. */
-export function toast(text: string, ...buttons: HTMLButtonElement[]): () => void {
+export function toast(text: Text, ...buttons: HTMLButtonElement[]): () => void {
   const message = element('div', { className: 'toast' }, element('p', {}, text), ...buttons);
   byId('toasts', HTMLElement).append(message);
   announce(text);
@@ -30,7 +30,7 @@ export function toast(text: string, ...buttons: HTMLButtonElement[]): () => void
 }
 
 /** Shows a message with a button for a while, or longer while the user is there. Returns what closes it sooner. */
-export function offer(text: string, button: HTMLButtonElement): () => void {
+export function offer(text: Text, button: HTMLButtonElement): () => void {
   const close = toast(text, button);
   button.classList.add('offer');
   const closeLater = () => {

@@ -4,7 +4,7 @@
 import { PlantStoreError, type Plant, type PlantStore } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
-import { element } from '../shared/dom.ts';
+import { element, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { offer, toast } from '../shared/toast.ts';
 import { rowFields } from './plant-list.ts';
@@ -32,10 +32,10 @@ export async function deletePlants(
     return undefined;
   });
   if (failures.length > 0) toast(failureText(failures, 'deleted'));
-  else if (deleted.length === 0) toast(`Deleted ${whatOf(plants)}.`); // by somebody else
+  else if (deleted.length === 0) toast(sentence`Deleted ${whatOf(plants)}.`); // by somebody else
   if (deleted.length === 0) return;
   const undo = element('button', { type: 'button' }, 'Undo');
-  const close = offer(`Deleted ${whatOf(deleted)}.`, undo);
+  const close = offer(sentence`Deleted ${whatOf(deleted)}.`, undo);
   undo.addEventListener('click', () => {
     close();
     void restorePlants(store, deleted, onBack);
@@ -56,25 +56,28 @@ export async function restorePlants(
   });
   onBack(restored);
   if (failures.length > 0) toast(failureText(failures, 'restored'));
-  else toast(`Restored ${whatOf(plants)}.`);
+  else toast(sentence`Restored ${whatOf(plants)}.`);
 }
 
 /** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */
 export async function restore(
   store: PlantStore,
   { id, name, tag }: Pick<Plant, 'id' | 'name' | 'tag'>,
-): Promise<{ current?: Plant | undefined; fault?: string }> {
+): Promise<{ current?: Plant | undefined; fault?: Text }> {
   try {
     return { current: await store.restore(id, { fields: rowFields }) };
   } catch (error) {
     if (isProblem(error, 'id-taken')) {
       const current = await find(store, id);
       if (current?.name === name && current.tag === tag) return { current }; // somebody was faster
-      return { current, fault: `“${name}” was changed or replaced after somebody restored it.` };
+      return {
+        current,
+        fault: sentence`“${name}” was changed or replaced after somebody restored it.`,
+      };
     }
     if (!isProblem(error, 'plant-not-found')) throw error;
-    const tagged = tag === '' ? '' : ` with the tag “${tag}”`;
-    const fault = `The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
+    const tagged = tag === '' ? '' : sentence` with the tag “${tag}”`;
+    const fault = sentence`The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
     return { fault };
   }
 }
@@ -83,10 +86,10 @@ export async function restore(
 async function withEach(
   plants: readonly Plant[],
   doing: string,
-  work: (plant: Plant) => Promise<string | undefined>,
-): Promise<string[]> {
-  const closeMessage = toast(`${doing} ${whatOf(plants)} …`);
-  const failures: string[] = [];
+  work: (plant: Plant) => Promise<Text | undefined>,
+): Promise<Text[]> {
+  const closeMessage = toast(sentence`${doing} ${whatOf(plants)} …`);
+  const failures: Text[] = [];
   const workOrFail = async (plant: Plant) => {
     try {
       const failure = await work(plant);
@@ -104,12 +107,14 @@ async function withEach(
   return failures;
 }
 
-function failureText(failures: readonly string[], done: string): string {
-  return `${countOf(failures.length, 'plant')} could not be ${done}. ${failures.at(-1)}`;
+function failureText(failures: readonly Text[], done: string): Text {
+  return sentence`${countOf(failures.length, 'plant')} could not be ${done}. ${failures.at(-1) ?? ''}`;
 }
 
-function whatOf(plants: readonly Plant[]): string {
-  return plants.length === 1 ? `“${plants[0]?.name}”` : countOf(plants.length, 'plant');
+function whatOf(plants: readonly Plant[]): Text {
+  const [plant] = plants;
+  if (plant === undefined || plants.length > 1) return countOf(plants.length, 'plant');
+  return sentence`“${plant.name}”`;
 }
 
 /** The plant as it is now; undefined if it is not there for this user. */

@@ -4,7 +4,7 @@
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
-import { byId, onPress, setText, show } from '../shared/dom.ts';
+import { byId, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
 import { rowFields } from './plant-list.ts';
@@ -44,7 +44,7 @@ export class Editor {
     this.#read = undefined;
     this.element.ariaLabel = `Edit plant ${plant.id}`;
     this.#form.clear();
-    this.#ask('');
+    this.#ask(undefined);
     this.#fill(plant);
     show('edit');
     this.#name.focus();
@@ -88,7 +88,7 @@ export class Editor {
       if (!isProblem(error, 'plant-not-found')) throw error;
       this.#actions.onGone(plant);
       if (this.plant === plant) this.#close();
-      toast(`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
+      toast(sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
       return undefined;
     }
   }
@@ -97,10 +97,10 @@ export class Editor {
     const { plant } = this;
     if (plant === undefined || this.#read === undefined) return;
     if (!this.#isChanged) return this.#close();
-    const before = this.#read.plant;
+    const { plant: before, etag } = this.#read;
     const [name, tag] = [this.#name.value, this.#tag.value];
     const patch = { ...(name !== before.name && { name }), ...(tag !== before.tag && { tag }) };
-    const options = { ifMatch: this.#read.etag, fields: rowFields };
+    const options = { ifMatch: etag, fields: rowFields };
     try {
       this.#actions.onRead(await this.#store.update(plant.id, patch, options));
     } catch (error) {
@@ -110,25 +110,29 @@ export class Editor {
       if (theirs === undefined) return;
       if (!isLate) throw error; // the user can only see it
       if (this.plant !== plant) return; // the user has left meanwhile
+      if (this.#read?.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
       // Only what this user has changed is theirs to choose about.
       if (name === before.name) this.#name.value = theirs.name;
       if (tag === before.tag) this.#tag.value = theirs.tag;
       if (this.#isChanged) return this.#ask(textOf(theirs));
     }
     if (this.plant === plant) this.#close();
-    announce(`Saved “${name}”.`);
+    announce(sentence`Saved “${name}”.`);
   }
 
-  /** Lets the user choose between their text and the one of somebody else; with an empty text, there is no choice. */
-  #ask(theirs: string): void {
-    const isChoice = theirs !== '';
-    setText('edit-choice', isChoice ? `Somebody changed this plant meanwhile: ${theirs}.` : '');
+  /** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */
+  #ask(theirs: Text | undefined): void {
+    const isChoice = theirs !== undefined;
+    setText(
+      'edit-choice',
+      isChoice ? sentence`Somebody changed this plant meanwhile: ${theirs}.` : '',
+    );
     setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
     setText('edit-save', isChoice ? 'Save mine' : 'Save');
     if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
   }
 }
 
-function textOf({ name, tag }: Plant): string {
-  return tag === '' ? `“${name}”` : `“${name}” (${tag})`;
+function textOf({ name, tag }: Plant): Text {
+  return tag === '' ? sentence`“${name}”` : sentence`“${name}” (${tag})`;
 }

@@ -2,7 +2,8 @@
  * One row of the table. Its plant can change, because rows above it can be removed.
  */
 import type { Plant } from '../../client/client.ts';
-import { element, icon } from '../shared/dom.ts';
+import { element, fill, icon } from '../shared/dom.ts';
+import { printable } from '../../client/printable.ts';
 import { isWritable } from './plant-list.ts';
 
 export class Row {
@@ -47,13 +48,13 @@ export class Row {
   #drawPlant(plant: Plant): void {
     const { id, name, tag, owner } = (this.#plant = plant);
     this.#id.textContent = String(id);
-    this.#name.textContent = name;
-    this.#tag.textContent = tag;
+    fill(this.#name, name);
+    fill(this.#tag, tag);
     this.#tag.hidden = tag === '';
-    this.#tag.ariaLabel = `Show only the tag ${tag}`;
-    this.#owner.textContent = owner;
-    this.#checkbox.ariaLabel = `Select ${name}`;
-    this.#edit.ariaLabel = `Edit ${name}`;
+    this.#tag.ariaLabel = printable(`Show only the tag ${tag}`);
+    fill(this.#owner, owner);
+    this.#checkbox.ariaLabel = printable(`Select ${name}`);
+    this.#edit.ariaLabel = printable(`Edit ${name}`);
     for (const control of [this.#checkbox, this.#edit]) control.hidden = !isWritable(plant);
   }
 }

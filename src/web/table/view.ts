@@ -2,7 +2,7 @@
  * Which plants the table shows. It is in the address after `#`, so that reloading the page and the back button work.
  */
 import type { ListOptions, Plant, PlantStore } from '../../client/client.ts';
-import { hashParameter } from '../shared/dom.ts';
+import { hashParameter, joined, sentence, type Text } from '../shared/dom.ts';
 import { rowFields } from './plant-list.ts';
 
 /** A member is undefined if it excludes no plant. */
@@ -50,9 +50,9 @@ export function parametersOf({ tag, q }: View): string {
 }
 
 /** What the plants of the view have in common, in words that follow "plants". */
-export function textOf({ tag, q }: View): string {
-  const parts: string[] = [];
-  if (tag !== undefined) parts.push(` with the tag “${tag}”`);
-  if (q !== undefined) parts.push(` containing “${q}”`);
-  return parts.join('');
+export function textOf({ tag, q }: View): Text {
+  const parts: Text[] = [];
+  if (tag !== undefined) parts.push(sentence` with the tag “${tag}”`);
+  if (q !== undefined) parts.push(sentence` containing “${q}”`);
+  return joined(parts, '');
 }
