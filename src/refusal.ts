@@ -3,7 +3,7 @@ export type RefusalKind =
   | 'unfinished-copy'
   // Files.
   | 'no-file'
-  | 'cannot-create'
+  | 'unusable-path'
   | 'not-writable'
   | 'not-a-file'
   | 'foreign-file'

@@ -4,6 +4,7 @@
 import { Problem } from '../problem.ts';
 import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
 import { redactTokens } from '../access/token.ts';
+import { systemReason } from '../shared/system-errors.ts';
 
 /** Exit status after a disk failure, which a service manager can exclude from restarts (decision 17). */
 export const diskFailureStatus = 3;
@@ -40,7 +41,7 @@ export function causeOf(error: unknown): string {
 const advice: Record<RefusalKind, string> = {
   'unfinished-copy': 'Finish it with "npx plant-store copy --resume", or choose another database.',
   'no-file': 'Run the command in the folder of the database, or set its path with --database.',
-  'cannot-create': 'Choose another path with --database.',
+  'unusable-path': 'Choose another path with --database.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',
   'not-a-file': 'Choose a database file with --database.',
   'foreign-file': 'Choose another file with --database.',
@@ -73,17 +74,10 @@ export function refuseMissing(name: string): (cause: unknown) => never {
   };
 }
 
-const fileFaults: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'permission denied',
-};
-
 /** Returns a handler for a failed read of a file, which refuses with the reason and a solution. */
 export function refuseUnreadable(what: string, ...solution: string[]): (cause: unknown) => never {
   return (cause) => {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-    const reason = fileFaults[code];
+    const reason = systemReason(cause, 'there is no such file');
     if (reason === undefined) throw cause;
     throw new Refusal([`Cannot read ${what}: ${reason}.`, ...solution].join(' '), { cause });
   };

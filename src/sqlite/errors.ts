@@ -3,6 +3,7 @@
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal, type RefusalKind } from '../refusal.ts';
+import { systemCode, systemReason } from '../shared/system-errors.ts';
 
 export const resultCode = {
   busy: 5, // SQLITE_BUSY
@@ -24,12 +25,6 @@ function extendedCode(error: unknown): number | undefined {
 export function primaryCode(error: unknown): number | undefined {
   const code = extendedCode(error);
   return code === undefined ? undefined : code & 0xff;
-}
-
-/** The code of an error of the operating system, such as ENOENT, thrown by node:fs; undefined for others. */
-export function systemCode(error: unknown): string | undefined {
-  const isOfSystem = error instanceof Error && 'syscall' in error && 'code' in error;
-  return isOfSystem ? String(error.code) : undefined;
 }
 
 /** Whether another connection holds a lock that this one needs, also as the cause of a Refusal. */
@@ -83,31 +78,21 @@ const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
   [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
 };
 
-/** The Refusal for an SQLite error. Returns other errors unchanged. */
+/** The Refusal for an error of SQLite or of the file system. Returns other errors unchanged. */
 export function refusalFor(error: unknown, path: string): unknown {
   const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
-  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
+  if (reason !== undefined) return new Refusal(`${path} ${reason}`, { kind, cause: error });
+  return refusalOf(error, `${path} cannot be opened`, 'unusable-path');
 }
 
 /** The Refusal for an error while a file is written. Returns other errors unchanged. */
 export function writingRefusal(error: unknown, path: string, otherKind?: RefusalKind): unknown {
-  const reason = systemReason(error);
-  if (reason === undefined) return refusalFor(error, path);
+  if (systemCode(error) === undefined) return refusalFor(error, path);
   const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : otherKind;
-  return new Refusal(`${path} cannot be created: ${reason}.`, { kind, cause: error });
+  return refusalOf(error, `${path} cannot be created`, kind);
 }
 
-const systemReasons: Record<string, string> = {
-  EACCES: 'permission denied',
-  EEXIST: 'another process has created it',
-  ENOENT: 'the folder does not exist',
-  ENOSPC: 'the disk is full',
-  EPERM: 'permission denied',
-  EROFS: 'the file system is read-only',
-};
-
-/** What the operating system reports; undefined if it is another error. */
-export function systemReason(error: unknown): string | undefined {
-  const code = systemCode(error);
-  return code === undefined ? undefined : (systemReasons[code] ?? code);
+function refusalOf(error: unknown, what: string, kind: RefusalKind | undefined): unknown {
+  const reason = systemReason(error, 'the folder does not exist');
+  return reason === undefined ? error : new Refusal(`${what}: ${reason}.`, { kind, cause: error });
 }

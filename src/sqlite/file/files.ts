@@ -14,10 +14,19 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../../refusal.ts';
-import { systemCode } from '../errors.ts';
+import { systemCode } from '../../shared/system-errors.ts';
 
 /** Suffixes of the files that SQLite creates next to a database. */
-const companionSuffixes = ['-wal', '-shm', '-journal'];
+export const companionSuffixes = ['-wal', '-shm', '-journal'];
+
+/** Ends the name that a database keeps when a restore replaces it. */
+export const replacedSuffix = '.before-restore-';
+const partialSuffix = '.partial-';
+
+/** Whether a creation or a restore of the database gives its file this second name, or was killed while it did. */
+export function isOwnLink(name: string, database: string): boolean {
+  return [partialSuffix, replacedSuffix].some((suffix) => name.startsWith(database + suffix));
+}
 
 /** Throws Refusal if files of a missing database are left: SQLite would apply them to a new one. */
 export function refuseLeftovers(file: string): void {
@@ -37,7 +46,7 @@ export class TemporaryFile implements Disposable {
   readonly path: string;
 
   constructor(target: string) {
-    this.path = `${target}.partial-${randomUUID()}`;
+    this.path = target + partialSuffix + randomUUID();
     closeSync(openSync(this.path, 'wx', 0o600));
     process.once('exit', this.#remove);
   }

@@ -16,7 +16,8 @@ import {
 import { DatabaseSync } from 'node:sqlite';
 import { DiskFailure, Refusal } from '../../refusal.ts';
 import { sleepSync } from './locks.ts';
-import { isLocked, systemCode } from '../errors.ts';
+import { systemCode } from '../../shared/system-errors.ts';
+import { isLocked } from '../errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock for microseconds, while it does the same. */
