@@ -62,6 +62,13 @@ export function isFailedSync(error: unknown, stage: Stage): boolean {
   return stage === 'commit' ? !harmlessIoErrors.includes(code) : syncErrors.includes(code);
 }
 
+export function failedSync(cause: unknown): Refusal {
+  const message =
+    'The disk reported an error during a write. Acknowledged changes are kept. ' +
+    'Check the disk, then start the service again.';
+  return new Refusal(message, { cause });
+}
+
 /** True after a refusal, a lock or a full disk. After other errors, close the connection. */
 export function leavesConnectionUsable(error: unknown): boolean {
   return error instanceof Refusal || isLocked(error) || isFull(error);

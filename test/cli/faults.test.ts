@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { scopes } from '../../src/access/access.ts';
@@ -12,7 +12,6 @@ import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { soundIds } from '../support/database.ts';
 import { diskFolder } from '../support/temp.ts';
-import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
 import { assertHonest, createUntilRefused, failingSync, idsOf } from './faults.ts';
 
@@ -72,10 +71,10 @@ it(
     assertHonest(refused, 'outcome-unknown');
     assert.match(service.log(), /"kind":"outcome-unknown".*"msg":"request failed"/);
     assert.equal(await service.ended, 3);
-    assert.match(service.log(), /"level":50.*"msg":"disk failed"/);
+    assert.match(service.log(), /"level":50.*"msg":"storage failed"/);
     assert.match(
       service.log(),
-      /^error: The disk reported an error during a write, .* Check the disk/m,
+      /^error: The disk reported an error during a write\. .* Check the disk/m,
     );
 
     await runOk(['migrate', ...database]); // opens it as a service does
@@ -84,24 +83,3 @@ it(
     assert.deepEqual([...found], acknowledged);
   },
 );
-
-it('is not ready while its file cannot be read, and shows the reason only in the log', async (t) => {
-  const path = join(diskFolder(t), 'plants.db');
-  const database = ['--database', `sqlite:${path}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
-  const service = await serve(t, database);
-  await call(`${service.address}/livez`, 'GET'); // it has looked for tokens by then
-  const whole = readFileSync(path);
-  // Without truncating it: the service would notice that first.
-  const write = (content: Buffer) => writeFileSync(path, content, { flag: 'r+' });
-  write(Buffer.alloc(whole.length, 'damaged '));
-  const statusOf = async (file: string) =>
-    (await call(`${service.address}${file}`, 'GET', { token })).status;
-
-  assertHonest(await call(`${service.address}/plants`, 'GET', { token }), 'storage-unavailable');
-  assert.deepEqual([await statusOf('/readyz'), await statusOf('/livez')], [503, 200]);
-  assert.match(service.log(), /"level":50.*"requestId":.*"err":.*"msg":"request failed"/);
-  write(whole);
-  await until('it is opened again', async () => (await statusOf('/readyz')) === 200);
-  assert.equal(await statusOf('/plants'), 200);
-});
