@@ -47,11 +47,10 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   return stage === 'commit' && !isLocked(error) ? outcomeUnknown(error) : storageUnavailable(error);
 }
 
-/**
- * SQLITE_IOERR_WRITE, for a write beyond the file size limit, and SQLITE_IOERR_SHMSIZE, for a -shm file that
- * could not grow. Neither leaves unsynced data.
- */
-const harmlessIoErrors = [778, 4_874];
+/** SQLITE_IOERR_SHMSIZE: the -shm file could not grow. On a full disk, no database can be opened. */
+const shmSizeError = 4_874;
+/** That, and SQLITE_IOERR_WRITE, for a write beyond the file size limit. Neither leaves unsynced data. */
+const harmlessIoErrors = [778, shmSizeError];
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const syncErrors = [1_034, 1_290];
 
@@ -87,7 +86,8 @@ const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
 
 /** The Refusal for an error of SQLite or of the file system. Returns other errors unchanged. */
 export function refusalFor(error: unknown, path: string): unknown {
-  const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
+  const code = extendedCode(error) === shmSizeError ? resultCode.full : primaryCode(error);
+  const [reason, kind] = reasons[code ?? 0] ?? [];
   if (reason !== undefined) return new Refusal(`${path} ${reason}`, { kind, cause: error });
   return refusalOf(error, `${path} cannot be opened`, 'unusable-path');
 }
