@@ -14,7 +14,13 @@ export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'
 export type PlantEvent = (typeof plantEvents)[number];
 /** How something else changed. `share-changed` has another access. */
 export type AccessEvent =
-  'shared' | 'share-changed' | 'share-ended' | 'token-created' | 'token-revoked' | 'user-removed';
+  | 'shared'
+  | 'share-changed'
+  | 'share-ended'
+  | 'token-created'
+  | 'token-revoked'
+  | 'user-removed'
+  | 'backup-restored';
 export type ChangeEvent = PlantEvent | AccessEvent;
 
 /** How long changes are kept unless the operator decides otherwise: 30 days. */
@@ -64,7 +70,7 @@ export interface LoggedChange {
   plant: number | undefined;
   /** Who owned the plant before. For a share, its owner; for a token, its user. */
   owner: string | undefined;
-  /** The plant before the change. For a share, the other user and the access; for a token, its id and scopes. */
+  /** The plant before the change. For a share, the other user and the access; for a token, its id and scopes; for a backup, its file. */
   name: string | undefined;
   tag: string | undefined;
 }

@@ -3,11 +3,12 @@
  * interruption leaves no partial file under the requested name.
  */
 import { chmodSync, chownSync, existsSync, lstatSync, renameSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { openDatabase } from './file/open.ts';
-import { readPragma } from './driver.ts';
+import { Connection } from './connection.ts';
+import { prepare, readPragma } from './driver.ts';
 import { primaryCode, refusalFor, resultCode, writingRefusal } from './errors.ts';
 import {
   publishFile,
@@ -16,6 +17,7 @@ import {
   syncFile,
   TemporaryFile,
 } from './file/files.ts';
+import { nowMs } from './file/locks.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
 import { realPath, refuseUnusablePath } from './file/path.ts';
 import { rewriteWal } from './file/rewrite-wal.ts';
@@ -73,7 +75,7 @@ export async function restoreDatabase(
     using partial = new TemporaryFile(path);
     await copy(source, file, partial.path, onProgress);
     refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
-    openDatabase(partial.path, { create: false }).close(); // migrates it
+    migrateAndLog(partial.path, basename(file));
     convertToSingleFile(partial.path);
     if (current !== undefined) return swapFiles(current, partial.path, path);
     publishFile(partial.path, path);
@@ -168,6 +170,20 @@ async function copy(
     if (readPragma(copied, 'integrity_check(1)') !== 'ok') throw damaged(original);
   } catch (error) {
     throw sourceRefusal(error, original);
+  }
+}
+
+/** Afterwards, the log of each store shows when this backup was restored. */
+function migrateAndLog(copiedFile: string, backupName: string): void {
+  const connection = new Connection({ path: copiedFile, cacheKiB: 1_024 });
+  try {
+    const { database } = connection.open({ create: false });
+    const stores = prepare<[store: number]>(database, 'SELECT store FROM stores').all();
+    connection.write(({ log }) => {
+      for (const [store] of stores) log.add(store, 'backup-restored', [], { name: backupName });
+    }, nowMs());
+  } finally {
+    connection.close();
   }
 }
 

@@ -145,6 +145,8 @@ describe('restore', { concurrency: 2 }, () => {
     const json = { name: 'Monstera' };
     const { headers } = await call(`${address}/plants`, 'POST', { token, json });
     assert.equal(headers.get('location'), '/plants/4');
+    const log = await runOk(['log', '--database', target.url]);
+    assert.match(log, /"event":"backup-restored","name":"backup.db"\}\n.*"event":"created"/);
   });
 });
 
