@@ -87,19 +87,6 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('exits with 1 if the folder of the copy does not exist', async (t) => {
-    const { folder, path, url } = databaseFile(t);
-    await fill(path, 1);
-    const copy = join(folder, 'nowhere', 'copy.db');
-    const { status, stderr } = await run(['backup', copy, '--database', url]);
-    assert.equal(status, 1);
-    assert.ok(
-      stderr.endsWith(`error: ${copy} cannot be created: the folder does not exist.\n`),
-      stderr,
-    );
-    assert.ok(!existsSync(join(folder, 'nowhere')));
-  });
-
   it('exits with 1 and reports the damage if the database is damaged', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 2_000);

@@ -125,15 +125,6 @@ describe('a database is refused', () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('in a folder that does not exist', (t) => {
-    const path = join(tempFolder(t), 'nowhere', 'plants.db');
-    assert.throws(() => openDatabase(path, create), {
-      name: 'Refusal',
-      kind: 'unusable-path',
-      message: /the folder does not exist\.$/,
-    });
-  });
-
   it('if it is empty, because it has lost its content', (t) => {
     const { folder, path } = databaseFile(t);
     writeFileSync(path, '');
@@ -154,10 +145,6 @@ describe('a database is refused', () => {
       });
       assert.deepEqual(readdirSync(folder), [`plants.db${suffix}`]);
     }
-  });
-
-  it('if the path is a folder', (t) => {
-    assertRefused(tempFolder(t), /is not a file\. Choose a database file with --database\.$/);
   });
 
   it('if the file is text', (t) => {
@@ -394,15 +381,5 @@ describe('an inaccessible database is refused', { concurrency: true, skip }, () 
       chmodSync(folder, 0o777);
     });
     if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
-  });
-
-  it('a file that another process keeps locked', async (t) => {
-    const { path, url } = databaseFile(t);
-    await fill(path, 0);
-    using holder = new DatabaseSync(path);
-    holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    const { status, stderr } = await run(['migrate', '--database', url]);
-    assert.equal(status, 1);
-    assert.match(stderr, /^error: .*plants\.db is locked by another process, and .* Try again/);
   });
 });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
+import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Problem } from '../../problem.ts';
@@ -70,6 +71,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const { options, stop, log } = run;
   await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
+  if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
   const app = buildApp({
     createServer,
