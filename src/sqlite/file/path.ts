@@ -60,7 +60,7 @@ function refuseSecondPath(file: string): void {
   const seen = links.find((other) => other !== name && !isOwnLink(other, name));
   throw new Refusal(
     `${file} has ${nlink} hard links${seen === undefined ? '' : `, such as ${join(folder, seen)}`}. ` +
-      'Processes that open different ones would overwrite changes of each other. ' +
+      "Processes that open different ones overwrite each other's changes. " +
       `Delete the other links, which "find / -samefile ${file}" shows.`,
   );
 }
