@@ -135,7 +135,7 @@ function refuseForeignContent(copiedFile: string, original: string): void {
   }
 }
 
-/** The Refusal for an error about the source. One of another file system or disk is returned unchanged. */
+/** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */
 function sourceRefusal(error: unknown, original: string): unknown {
   const code = primaryCode(error);
   if (code === resultCode.notADatabase) return notABackup(original);
