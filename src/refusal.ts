@@ -3,7 +3,7 @@ export type RefusalKind =
   | 'unfinished-copy'
   // Files.
   | 'no-file'
-  | 'cannot-create'
+  | 'unusable-path'
   | 'not-writable'
   | 'not-a-file'
   | 'foreign-file'
@@ -38,9 +38,9 @@ export class UsageError extends Refusal {
   override readonly name = 'UsageError';
 }
 
-/** The disk failed to store what was written. A person has to check it. */
-export class DiskFailure extends Refusal {
-  override readonly name = 'DiskFailure';
+/** The disk failed, or the database file is lost. A person has to check it before anything is written again. */
+export class StorageFailure extends Refusal {
+  override readonly name = 'StorageFailure';
 }
 
 /** An incomplete copy must not be used like a complete database. */

@@ -2,15 +2,16 @@
  * Why a command failed, and what a person can do about it: messages without secrets, and the exit status.
  */
 import { Problem } from '../problem.ts';
-import { DiskFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
+import { StorageFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
 import { redactTokens } from '../access/token.ts';
+import { systemReason } from '../shared/system-errors.ts';
 
-/** Exit status after a disk failure, which a service manager can exclude from restarts (decision 17). */
-export const diskFailureStatus = 3;
+/** Exit status if a person has to act first. A service manager can exclude it from restarts (decisions 16 and 17). */
+export const storageFailureStatus = 3;
 
 export function exitStatusOf(error: unknown): number {
   if (error instanceof UsageError) return 2;
-  return error instanceof DiskFailure ? diskFailureStatus : 1;
+  return error instanceof StorageFailure ? storageFailureStatus : 1;
 }
 
 /**
@@ -40,12 +41,13 @@ export function causeOf(error: unknown): string {
 const advice: Record<RefusalKind, string> = {
   'unfinished-copy': 'Finish it with "npx plant-store copy --resume", or choose another database.',
   'no-file': 'Run the command in the folder of the database, or set its path with --database.',
-  'cannot-create': 'Choose another path with --database.',
+  'unusable-path': 'Choose another path with --database.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',
   'not-a-file': 'Choose a database file with --database.',
   'foreign-file': 'Choose another file with --database.',
   'replaced-file':
-    'Put the original file back, or stop the service and restore the new file with "npx plant-store restore".',
+    'Put the original file back. To use the new one instead, move it to another folder, and the files -wal and -shm ' +
+    'to the original. Then restore the new one with "npx plant-store restore".',
   'newer-schema': 'Update Plant Store, or choose another database.',
   'missing-schema': 'Create its tables with "npx plant-store migrate".',
   'file-exists': 'Choose another name.',
@@ -73,17 +75,10 @@ export function refuseMissing(name: string): (cause: unknown) => never {
   };
 }
 
-const fileFaults: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'permission denied',
-};
-
 /** Returns a handler for a failed read of a file, which refuses with the reason and a solution. */
 export function refuseUnreadable(what: string, ...solution: string[]): (cause: unknown) => never {
   return (cause) => {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-    const reason = fileFaults[code];
+    const reason = systemReason(cause, 'there is no such file');
     if (reason === undefined) throw cause;
     throw new Refusal([`Cannot read ${what}: ${reason}.`, ...solution].join(' '), { cause });
   };

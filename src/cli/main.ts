@@ -1,6 +1,6 @@
 /**
  * The program. The commands of each folder are in its command.ts or commands.ts, and load their code when they run.
- * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 disk failure.
+ * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 storage failure.
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from '@commander-js/extra-typings';

@@ -74,7 +74,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     return problem;
   };
   const app = fastify<Server>({
-    serverFactory: (handler) => createLimitedServer(connections, handler, createServer),
+    serverFactory: (handler) => createLimitedServer(connections, log, handler, createServer),
     return503OnClosing: false, // accepted requests get a response during shutdown too
     genReqId: () => randomUUID(),
     routerOptions: {

@@ -32,8 +32,14 @@ export const maxLongReads = 16;
 /** Files that the storage, the log and the listening sockets open. */
 const maxOtherFiles = 200;
 
+const wantedConnections = 10_000;
 /** Maximum number of open connections. */
-export const maxConnections = Math.min(10_000, Math.max(1, maxOpenFiles() - maxOtherFiles));
+export const maxConnections = Math.min(
+  wantedConnections,
+  Math.max(1, maxOpenFiles() - maxOtherFiles),
+);
+/** Whether the limit of open files allows fewer connections than this program can serve. */
+export const lacksOpenFiles = maxConnections < wantedConnections;
 
 /** How many files this process can open (RLIMIT_NOFILE). */
 function maxOpenFiles(): number {

@@ -20,7 +20,8 @@ export type AccessEvent =
   | 'token-created'
   | 'token-revoked'
   | 'role-changed'
-  | 'user-removed';
+  | 'user-removed'
+  | 'backup-restored';
 export type ChangeEvent = PlantEvent | AccessEvent;
 
 /** How long changes are kept unless the operator decides otherwise: 30 days. */
@@ -89,7 +90,7 @@ export interface LoggedChange {
   owner: string | undefined;
   /**
    * The plant before the change. For a share, the other user and the access; for a token, its id and scopes; for a role, no
-   * name and the new role.
+   * name and the new role; for a backup, its file.
    */
   name: string | undefined;
   tag: string | undefined;

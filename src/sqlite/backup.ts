@@ -2,15 +2,24 @@
  * Backs up a database that is in use, and restores one that is not. Neither overwrites a file, and an
  * interruption leaves no partial file under the requested name.
  */
-import { chmodSync, chownSync, existsSync, realpathSync, renameSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { chmodSync, chownSync, existsSync, lstatSync, renameSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../refusal.ts';
 import { openDatabase } from './file/open.ts';
-import { readPragma } from './driver.ts';
-import { primaryCode, resultCode, writingRefusal } from './errors.ts';
-import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './file/files.ts';
+import { Connection } from './connection.ts';
+import { prepare, readPragma } from './driver.ts';
+import { primaryCode, refusalFor, resultCode, writingRefusal } from './errors.ts';
+import {
+  publishFile,
+  refuseLeftovers,
+  replacedSuffix,
+  syncFile,
+  TemporaryFile,
+} from './file/files.ts';
+import { nowMs } from './file/locks.ts';
 import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
+import { realPath, refuseUnusablePath } from './file/path.ts';
 import { rewriteWal } from './file/rewrite-wal.ts';
 import { schemaDifference } from './file/schema.ts';
 
@@ -29,13 +38,13 @@ export async function backupDatabase(
   file: string,
   onProgress: OnProgress,
 ): Promise<void> {
-  if (existsSync(file)) {
-    throw new Refusal(`${file} already exists, and a backup never overwrites a file.`, {
-      kind: 'file-exists',
-    });
-  }
-  refuseLeftovers(file);
   try {
+    if (lstatSync(file, { throwIfNoEntry: false }) !== undefined) {
+      throw new Refusal(`${file} already exists, and a backup never overwrites a file.`, {
+        kind: 'file-exists',
+      });
+    }
+    refuseLeftovers(file);
     using partial = new TemporaryFile(file);
     using source = openDatabase(path, { create: false, migrates: false });
     await copy(source, path, partial.path, onProgress);
@@ -54,22 +63,25 @@ export async function restoreDatabase(
   target: string,
   onProgress: OnProgress,
 ): Promise<string | undefined> {
-  const exists = existsSync(target);
-  const path = exists ? realpathSync(target) : target; // the file, not a symbolic link to it
-  if (!exists) refuseLeftovers(path);
   using source = openBackup(file);
   try {
+    const path = realPath(target); // a symbolic link to it stays
+    if (path === realPath(file)) {
+      throw new Refusal(`${file} is the database that it would replace.`, { kind: 'not-a-backup' });
+    }
+    const exists = existsSync(path);
+    if (!exists) refuseLeftovers(path);
     using current = exists ? lockDatabase(path) : undefined;
     using partial = new TemporaryFile(path);
     await copy(source, file, partial.path, onProgress);
     refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
-    openDatabase(partial.path, { create: false }).close(); // migrates it
+    migrateAndLog(partial.path, basename(file));
     convertToSingleFile(partial.path);
     if (current !== undefined) return swapFiles(current, partial.path, path);
     publishFile(partial.path, path);
     return undefined;
   } catch (error) {
-    throw writingRefusal(error, path);
+    throw writingRefusal(error, target);
   }
 }
 
@@ -78,6 +90,7 @@ export async function restoreDatabase(
  * meanwhile waits for the lock, and then detects the new file (file/open.ts).
  */
 function lockDatabase(path: string): DatabaseSync {
+  refuseUnusablePath(path);
   rewriteWal(path);
   using opening = new DisposableStack();
   const database = opening.use(new DatabaseSync(path));
@@ -87,10 +100,10 @@ function lockDatabase(path: string): DatabaseSync {
 }
 
 function openBackup(file: string): DatabaseSync {
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
-    throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
-  }
   try {
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
+      throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
+    }
     using opening = new DisposableStack();
     const source = opening.use(new DatabaseSync(file, { readOnly: true }));
     const isOurs = readPragma(source, 'application_id') === applicationId && versionOf(source) > 0;
@@ -99,7 +112,7 @@ function openBackup(file: string): DatabaseSync {
     opening.move();
     return source;
   } catch (error) {
-    throw sourceRefusal(error, file);
+    throw refusalFor(sourceRefusal(error, file), file);
   }
 }
 
@@ -160,6 +173,21 @@ async function copy(
   }
 }
 
+/** Afterwards, the log of each store shows when this backup was restored. */
+function migrateAndLog(copiedFile: string, backupName: string): void {
+  const connection = new Connection({ path: copiedFile, cacheKiB: 1_024 });
+  try {
+    const { database } = connection.open({ create: false });
+    const stores = prepare<[store: number]>(database, 'SELECT store FROM stores').all();
+    connection.write(({ log }) => {
+      for (const [store] of stores)
+        log.addUnlessOff(store, { event: 'backup-restored', name: backupName });
+    }, nowMs());
+  } finally {
+    connection.close();
+  }
+}
+
 /** Switches the copy from WAL mode, so that it needs no other file, and syncs it. */
 function convertToSingleFile(file: string): void {
   {
@@ -171,7 +199,7 @@ function convertToSingleFile(file: string): void {
 
 /** Swaps the files under the lock of `current`, the database at `path`. Returns the new path of the old file. */
 function swapFiles(current: DatabaseSync, partial: string, path: string): string {
-  const oldPath = `${path}.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
+  const oldPath = `${path}${replacedSuffix}${new Date().toISOString().replaceAll(/[-:.]/g, '')}`;
   current.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE'); // checkpoints the WAL
   const { uid, gid, mode } = statSync(path);
   chownSync(partial, uid, gid);

@@ -38,8 +38,8 @@ export interface ConnectionSettings extends WriteSettings {
   cacheKiB: number;
   /** The only file that it opens. By default, it is the first that it opened. */
   fileId?: FileId;
-  /** Called when the file cannot be used or its schema is too new, and with undefined when it is usable again. */
-  onFileFault?: ((fault: Refusal | undefined) => void) | undefined;
+  /** Called once, when the file is lost or cannot be reopened. All later reads are refused. */
+  onFileLost?: ((cause: unknown) => void) | undefined;
 }
 
 export class Connection {
@@ -47,10 +47,8 @@ export class Connection {
   diskFailure: unknown;
   readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
-  /** Why the file could not be opened since the last check: each attempt blocks for up to `readLockTimeoutMs`. */
-  #openFailure: unknown;
-  /** Why all reads are refused; undefined if the file was usable at the last check. */
-  #fileFault: Refusal | undefined;
+  /** Why all reads are refused: the file was lost or could not be reopened. */
+  #fileFault: unknown;
 
   constructor(settings: ConnectionSettings) {
     this.#settings = { ...settings };
@@ -80,27 +78,25 @@ export class Connection {
     return this.#open;
   }
 
-  /** Returns why the file cannot be used. Call it regularly, because reads rely on the last check. */
-  checkFile(): Refusal | undefined {
-    const before = this.#fileFault;
-    this.#openFailure = undefined;
-    this.#fileFault = this.#findFault();
-    const isNews = (before === undefined) !== (this.#fileFault === undefined);
-    if (isNews) this.#settings.onFileFault?.(this.#fileFault);
-    return this.#fileFault;
+  /** Call it regularly, because reads rely on the last check. */
+  checkFile(): void {
+    const fault = this.#findFault();
+    if (fault !== undefined) this.#stopReading(fault);
   }
 
   #findFault(): Refusal | undefined {
-    const { path, fileId } = this.#settings;
     try {
-      if (this.#open !== undefined) {
-        this.#open.file.check();
-        this.#open.checkSchema();
-      } else if (fileId !== undefined) refuseOtherFile(path, fileId);
+      this.#open?.file.check();
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
     }
+  }
+
+  #stopReading(fault: unknown): void {
+    if (this.#fileFault !== undefined) return;
+    this.#fileFault = fault;
+    this.#settings.onFileLost?.(fault);
   }
 
   /** All reads until `endReads` see one snapshot. Without it, each statement sees the latest state. */
@@ -120,12 +116,12 @@ export class Connection {
     }
   }
 
+  /** There is no second attempt, because each blocks the event loop for up to `readLockTimeoutMs`. */
   #reopen(): OpenConnection {
-    if (this.#openFailure !== undefined) throw this.#openFailure;
     try {
       return this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
     } catch (error) {
-      this.#openFailure = error;
+      this.#stopReading(error);
       throw error;
     }
   }
@@ -186,7 +182,7 @@ export class Connection {
   /** Rolls back, and closes the connection if it can be unusable. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
     // If the file was moved or truncated, that explains more than SQLite's error.
-    const cause = stage === 'commit' ? error : (this.checkFile() ?? error);
+    const cause = stage === 'commit' ? error : (this.#findFault() ?? error);
     const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
     try {

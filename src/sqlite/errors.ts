@@ -3,6 +3,7 @@
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
 import { Refusal, type RefusalKind } from '../refusal.ts';
+import { systemCode, systemReason } from '../shared/system-errors.ts';
 
 export const resultCode = {
   busy: 5, // SQLITE_BUSY
@@ -26,12 +27,6 @@ export function primaryCode(error: unknown): number | undefined {
   return code === undefined ? undefined : code & 0xff;
 }
 
-/** The code of an error of the operating system, such as ENOENT, thrown by node:fs; undefined for others. */
-export function systemCode(error: unknown): string | undefined {
-  const isOfSystem = error instanceof Error && 'syscall' in error && 'code' in error;
-  return isOfSystem ? String(error.code) : undefined;
-}
-
 /** Whether another connection holds a lock that this one needs, also as the cause of a Refusal. */
 export function isLocked(error: unknown): boolean {
   return primaryCode(error instanceof Refusal ? error.cause : error) === resultCode.busy;
@@ -52,11 +47,10 @@ export function problemOf(error: unknown, stage: Stage): unknown {
   return stage === 'commit' && !isLocked(error) ? outcomeUnknown(error) : storageUnavailable(error);
 }
 
-/**
- * SQLITE_IOERR_WRITE, for a write beyond the file size limit, and SQLITE_IOERR_SHMSIZE, for a -shm file that
- * could not grow. Neither leaves unsynced data.
- */
-const harmlessIoErrors = [778, 4_874];
+/** SQLITE_IOERR_SHMSIZE: the -shm file could not grow. On a full disk, no database can be opened. */
+const shmSizeError = 4_874;
+/** That, and SQLITE_IOERR_WRITE, for a write beyond the file size limit. Neither leaves unsynced data. */
+const harmlessIoErrors = [778, shmSizeError];
 /** SQLITE_IOERR_FSYNC and SQLITE_IOERR_DIR_FSYNC. */
 const syncErrors = [1_034, 1_290];
 
@@ -65,6 +59,13 @@ export function isFailedSync(error: unknown, stage: Stage): boolean {
   const code = extendedCode(error);
   if (code === undefined || primaryCode(error) !== resultCode.ioError) return false;
   return stage === 'commit' ? !harmlessIoErrors.includes(code) : syncErrors.includes(code);
+}
+
+export function failedSync(cause: unknown): Refusal {
+  const message =
+    'The disk reported an error during a write. Acknowledged changes are kept. ' +
+    'Check the disk, then start the service again.';
+  return new Refusal(message, { cause });
 }
 
 /** True after a refusal, a lock or a full disk. After other errors, close the connection. */
@@ -83,31 +84,22 @@ const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
   [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
 };
 
-/** The Refusal for an SQLite error. Returns other errors unchanged. */
+/** The Refusal for an error of SQLite or of the file system. Returns other errors unchanged. */
 export function refusalFor(error: unknown, path: string): unknown {
-  const [reason, kind] = reasons[primaryCode(error) ?? 0] ?? [];
-  return reason === undefined ? error : new Refusal(`${path} ${reason}`, { kind, cause: error });
+  const code = extendedCode(error) === shmSizeError ? resultCode.full : primaryCode(error);
+  const [reason, kind] = reasons[code ?? 0] ?? [];
+  if (reason !== undefined) return new Refusal(`${path} ${reason}`, { kind, cause: error });
+  return refusalOf(error, `${path} cannot be opened`, 'unusable-path');
 }
 
 /** The Refusal for an error while a file is written. Returns other errors unchanged. */
 export function writingRefusal(error: unknown, path: string, otherKind?: RefusalKind): unknown {
-  const reason = systemReason(error);
-  if (reason === undefined) return refusalFor(error, path);
+  if (systemCode(error) === undefined) return refusalFor(error, path);
   const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : otherKind;
-  return new Refusal(`${path} cannot be created: ${reason}.`, { kind, cause: error });
+  return refusalOf(error, `${path} cannot be created`, kind);
 }
 
-const systemReasons: Record<string, string> = {
-  EACCES: 'permission denied',
-  EEXIST: 'another process has created it',
-  ENOENT: 'the folder does not exist',
-  ENOSPC: 'the disk is full',
-  EPERM: 'permission denied',
-  EROFS: 'the file system is read-only',
-};
-
-/** What the operating system reports; undefined if it is another error. */
-export function systemReason(error: unknown): string | undefined {
-  const code = systemCode(error);
-  return code === undefined ? undefined : (systemReasons[code] ?? code);
+function refusalOf(error: unknown, what: string, kind: RefusalKind | undefined): unknown {
+  const reason = systemReason(error, 'the folder does not exist');
+  return reason === undefined ? error : new Refusal(`${what}: ${reason}.`, { kind, cause: error });
 }

@@ -22,6 +22,7 @@ import { scan } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
+import { failedSync } from './errors.ts';
 import type { OpenOptions } from './file/open.ts';
 import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
@@ -44,10 +45,9 @@ interface Parts {
   log: Omit<ChangeLog, 'history' | 'deleted'>;
 }
 
-interface SqliteOptions
-  extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'keepChangesMs' | 'onFileFault'> {
-  /** Called once, if a sync fails: all later writes are refused. */
-  onDiskFailure?: ((cause: unknown) => void) | undefined;
+interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'keepChangesMs'> {
+  /** Called when the storage cannot be used any more: the file is lost, or a sync has failed. */
+  onFailure?: ((cause: unknown) => void) | undefined;
 }
 
 const isUnfinishedCopy = ({ database }: OpenConnection) => isUnfinished(database);
@@ -61,9 +61,9 @@ export class SqliteStorage implements Storage {
   /** Opens the file. Throws Refusal if it cannot be used. */
   constructor(
     path: string,
-    { quotas, keepChangesMs, onFileFault, onDiskFailure = () => {}, ...options }: SqliteOptions,
+    { quotas, keepChangesMs, onFailure = () => {}, ...options }: SqliteOptions,
   ) {
-    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileFault });
+    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileLost: onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
     const { file } = this.#connection.open(options);
     if (this.#connection.read(isUnfinishedCopy)) {
@@ -71,7 +71,7 @@ export class SqliteStorage implements Storage {
       throw unfinishedCopy();
     }
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
-    this.#writer = new Writer(settings, onDiskFailure);
+    this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();
@@ -194,7 +194,7 @@ export class SqliteStorage implements Storage {
 
   async check(): Promise<void> {
     this.#connection.checkFile();
-    if (this.#connection.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
+    if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { call } from '../support/app.ts';
-import { run, serve, start, type Service } from '../support/command.ts';
-import { databaseFile, fill, soundIds } from '../support/database.ts';
+import { TemporaryFile } from '../../src/sqlite/file/files.ts';
+import { run, runProcess, serve, start, type Service } from '../support/command.ts';
+import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
@@ -86,19 +87,6 @@ describe('backup', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('exits with 1 if the folder of the copy does not exist', async (t) => {
-    const { folder, path, url } = databaseFile(t);
-    await fill(path, 1);
-    const copy = join(folder, 'nowhere', 'copy.db');
-    const { status, stderr } = await run(['backup', copy, '--database', url]);
-    assert.equal(status, 1);
-    assert.ok(
-      stderr.endsWith(`error: ${copy} cannot be created: the folder does not exist.\n`),
-      stderr,
-    );
-    assert.ok(!existsSync(join(folder, 'nowhere')));
-  });
-
   it('exits with 1 and reports the damage if the database is damaged', async (t) => {
     const { folder, path, url } = databaseFile(t);
     await fill(path, 2_000);
@@ -112,33 +100,51 @@ describe('backup', { concurrency: 2 }, () => {
     assert.ok(!readdirSync(folder).some((file) => file.includes('partial')));
   });
 
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    it(`leaves no file if ${signal} terminates it`, async (t) => {
-      const { path, url } = databaseFile(t);
-      await fill(path, 20_000); // a copy of few ends before the signal arrives
-      const folder = tempFolder(t);
-      const interrupted = async () => {
-        // Locked out until the signal is on its way, it cannot have come to its end by then.
-        using holder = new DatabaseSync(path);
-        holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-        const child = start(['backup', join(folder, 'copy.db'), '--database', url]);
-        const closed = once(child, 'close');
-        child.stdout.resume();
-        child.stderr.resume();
-        const begun = until('the backup has begun', () => readdirSync(folder).length > 0);
-        await Promise.race([begun, closed]);
-        child.kill(signal);
-        holder.close();
-        return closed;
-      };
+  async function backUpUntil(signal: NodeJS.Signals, { path, url }: DatabaseFile, copy: string) {
+    // Locked out until the signal is on its way, it cannot have come to its end by then.
+    using holder = new DatabaseSync(path);
+    holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    const child = start(['backup', copy, '--database', url]);
+    const closed = once(child, 'close');
+    child.stdout.resume();
+    child.stderr.resume();
+    const hasBegun = () => readdirSync(dirname(copy)).some((name) => /-[\da-f]{12}$/.test(name));
+    await Promise.race([until('the backup has begun', hasBegun), closed]);
+    child.kill(signal);
+    holder.close();
+    return closed;
+  }
+
+  it('leaves no file if a signal terminates it', async (t) => {
+    const database = databaseFile(t);
+    await fill(database.path, 20_000); // a copy of few ends before the signal arrives
+    const folder = tempFolder(t);
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      const interrupted = () => backUpUntil(signal, database, join(folder, 'copy.db'));
       let ended = await interrupted();
       // It gives up after 5 seconds, in which a busy machine may not get to the signal.
       for (let tries = 1; ended[0] === 1 && tries < 5; tries++) ended = await interrupted();
       assert.deepEqual(ended, [130, null]);
       assert.deepEqual(readdirSync(folder), []);
-      assert.equal(soundIds(path).length, 20_000);
-    });
-  }
+    }
+    assert.equal(soundIds(database.path).length, 20_000);
+  });
+
+  it('removes what a killed one left in the folder, but not what another one is writing', async (t) => {
+    const database = databaseFile(t);
+    await fill(database.path, 1);
+    const folder = tempFolder(t);
+    await backUpUntil('SIGKILL', database, join(folder, 'first.backup'));
+    const left = readdirSync(folder);
+    assert.equal(left.length, 2);
+    assert.ok(!left.some((name) => name.endsWith('.backup')), 'no script takes it for a backup');
+    using other = new TemporaryFile(join(folder, 'second.backup'));
+    const copy = join(folder, 'third.backup');
+    const { status } = await runProcess(['backup', copy, '--database', database.url]);
+    assert.equal(status, 0);
+    const inUse = basename(other.path);
+    assert.deepEqual(readdirSync(folder).toSorted(), [inUse, `${inUse}-lock`, 'third.backup']);
+  });
 });
 
 /** Creates plants until it is stopped, and records each acknowledged one. */

@@ -133,15 +133,6 @@ it(
   },
 );
 
-it('exits with the same status with several workers', { skip: without('strace') }, async (t) => {
-  const { path, url } = databaseFile(t);
-  const token = await fill(path, 0);
-  const args = ['--database', url, '--workers', '2'];
-  const service = await serve(t, args, { under: failingSync(1) });
-  assertHonest(await createOne(service.address, token), 'outcome-unknown');
-  assert.equal(await service.ended, 3);
-});
-
 function createOne(address: string, token: string): Promise<Answer> {
   return call(`${address}/plants`, 'POST', { token, json: { name: 'a' } });
 }

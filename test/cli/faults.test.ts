@@ -4,16 +4,16 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { scopes } from '../../src/access/access.ts';
 import { call } from '../support/app.ts';
-import { runOk, serve } from '../support/command.ts';
+import { run, runOk, serve } from '../support/command.ts';
 import { soundIds } from '../support/database.ts';
 import { diskFolder } from '../support/temp.ts';
-import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
+import { until } from '../support/until.ts';
 import { assertHonest, createUntilRefused, failingSync, idsOf } from './faults.ts';
 
 it(
@@ -24,13 +24,14 @@ it(
     t.after(() => spawnSync('umount', ['-l', disk])); // before the folder is removed
     disk = join(diskFolder(t), 'disk');
     mkdirSync(disk);
-    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', disk]);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', disk]);
     if (mounted.status !== 0) return t.skip('a small disk cannot be mounted here: it takes root');
     const database = ['--database', `sqlite:${join(disk, 'plants.db')}`];
     const token = await runOk(['token', 'create', 'alice', '--scope', scopes.join(), ...database]);
     const filler = join(disk, 'filler');
-    writeFileSync(filler, Buffer.alloc(1_000_000));
-    const { address } = await serve(t, [...database, '--log-level', 'silent']);
+    writeFileSync(filler, Buffer.alloc(10_000_000));
+    const service = await serve(t, database);
+    const { address } = service;
     const share = (at: number) =>
       call(`${address}/shares/friend%20${at}`, 'PUT', { token, json: { access: 'read' } });
     const countShares = async () => {
@@ -56,6 +57,19 @@ it(
     assert.equal(await countShares(), shares);
     assert.equal((await remove(acknowledged[removed++])).status, 204);
     assert.deepEqual(await idsOf(address, token), acknowledged.slice(removed));
+
+    await until('the end is logged', async () => {
+      assert.equal((await share(shares++)).status, 201);
+      return service.log().includes('"msg":"disk has space again"');
+    });
+    assert.equal(service.log().split('"msg":"disk full"').length, 2, 'one entry for all');
+    assert.doesNotMatch(service.log(), /request failed/);
+
+    assert.equal(await service.stop(), 0);
+    assert.throws(() => writeFileSync(filler, Buffer.alloc(13_000_000)), { code: 'ENOSPC' });
+    const { status, stderr } = await run(['migrate', ...database]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^error: \S+ cannot be written: the disk is full\. Free some space/);
   },
 );
 
@@ -72,10 +86,10 @@ it(
     assertHonest(refused, 'outcome-unknown');
     assert.match(service.log(), /"kind":"outcome-unknown".*"msg":"request failed"/);
     assert.equal(await service.ended, 3);
-    assert.match(service.log(), /"level":50.*"msg":"disk failed"/);
+    assert.match(service.log(), /"level":50.*"msg":"storage failed"/);
     assert.match(
       service.log(),
-      /^error: The disk reported an error during a write, .* Check the disk/m,
+      /^error: The disk reported an error during a write\. .* Check the disk/m,
     );
 
     await runOk(['migrate', ...database]); // opens it as a service does
@@ -84,24 +98,3 @@ it(
     assert.deepEqual([...found], acknowledged);
   },
 );
-
-it('is not ready while its file cannot be read, and shows the reason only in the log', async (t) => {
-  const path = join(diskFolder(t), 'plants.db');
-  const database = ['--database', `sqlite:${path}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
-  const service = await serve(t, database);
-  await call(`${service.address}/livez`, 'GET'); // it has looked for tokens by then
-  const whole = readFileSync(path);
-  // Without truncating it: the service would notice that first.
-  const write = (content: Buffer) => writeFileSync(path, content, { flag: 'r+' });
-  write(Buffer.alloc(whole.length, 'damaged '));
-  const statusOf = async (file: string) =>
-    (await call(`${service.address}${file}`, 'GET', { token })).status;
-
-  assertHonest(await call(`${service.address}/plants`, 'GET', { token }), 'storage-unavailable');
-  assert.deepEqual([await statusOf('/readyz'), await statusOf('/livez')], [503, 200]);
-  assert.match(service.log(), /"level":50.*"requestId":.*"err":.*"msg":"request failed"/);
-  write(whole);
-  await until('it is opened again', async () => (await statusOf('/readyz')) === 200);
-  assert.equal(await statusOf('/plants'), 200);
-});

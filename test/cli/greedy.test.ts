@@ -175,6 +175,8 @@ describe('serve', () => {
       if (at % 2 === 0) stranger.write('GET /livez HTT'); // and no more
     }
     await until('some have been dropped', () => ended >= maxFiles - 150);
+    assert.match(service.log(), /"connections":100,"msg":"few open files allowed"/);
+    assert.match(service.log(), /"connections":100,"msg":"connections are closed"/);
     assert.equal(await ask(), 200);
     assert.equal((await call(`${service.address}/plants`, 'GET', { token: other })).status, 200);
     const json = { name: 'Monstera' };

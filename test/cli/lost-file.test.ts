@@ -1,44 +1,55 @@
 /**
- * What a person does to the file of a service that runs: moves it, deletes it, replaces it, truncates
- * it. Nothing may be acknowledged that a restart would not find.
+ * A service whose database file is lost. test/sqlite/storage.test.ts has all ways to lose one.
  */
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync } from 'node:fs';
-import { describe, it } from 'node:test';
-import { runHere } from '../support/command.ts';
-import { soundIds } from '../support/database.ts';
-import { until } from '../support/until.ts';
-import { assertRefused, plants, start, truncate } from './lost-file.ts';
+import { describe, it, type TestContext } from 'node:test';
+import { call } from '../support/app.ts';
+import { runHere, serve } from '../support/command.ts';
+import { databaseFile, fill, soundIds } from '../support/database.ts';
 
-describe('a database file in use', { concurrency: 2 }, () => {
-  it('is detected as moved, and served again once it is back', async (t) => {
-    const started = await start(t);
-    const { path, service, create, statusOf, count } = started;
-    for (let round = 1; round <= 2; round++) {
-      renameSync(path, `${path}.moved`);
-      assert.equal((await create('lost')).status, 503, 'at once');
-      await until('the loss is detected', () => count('database file lost') === round);
-      await until('it is not ready', async () => (await statusOf('/readyz')) === 503);
-      assert.equal(await statusOf('/plants'), 503);
-      renameSync(`${path}.moved`, path);
-      await until('it is found again', async () => (await statusOf('/readyz')) === 200);
-      assert.equal((await create('after')).status, 201);
-    }
-    assert.equal(count('database file found again'), 2);
-    assert.match(
-      service.log(),
-      /plants\.db was moved or deleted while it was in use\. Put it back/,
+async function start(t: TestContext, ...args: readonly string[]) {
+  const { path, url } = databaseFile(t);
+  const token = await fill(path, 1);
+  const service = await serve(t, ['--database', url, ...args]);
+  const create = () =>
+    call(`${service.address}/plants`, 'POST', { token, json: { name: 'a' } }).then(
+      ({ status }) => status,
+      () => 'closed',
     );
-    assert.equal(await service.stop(), 0);
-    assert.equal(soundIds(path).length, plants + 3);
-  });
+  assert.equal(await create(), 201);
+  /** Sends writes until the service is gone. */
+  const ended = async () => {
+    for (let status = await create(); status !== 'closed'; status = await create()) {
+      assert.equal(status, 503);
+    }
+    return service.ended;
+  };
+  return { path, url, service, ended };
+}
 
-  it('is detected as deleted, and a restart refuses to create an empty one', async (t) => {
-    const started = await start(t);
-    const { path, url, service } = started;
+describe('a service whose database file is lost', { concurrency: 2 }, () => {
+  for (const workers of [1, 2]) {
+    it(`stops with status 3 and acknowledges nothing more, with ${workers} workers`, async (t) => {
+      const { path, url, service, ended } = await start(t, '--workers', String(workers));
+      renameSync(path, `${path}.moved`);
+      assert.equal(await ended(), 3);
+      const logged = service.log().split('"msg":"storage failed"').length - 1;
+      assert.ok(logged >= 1 && logged <= workers, service.log());
+      assert.match(service.log(), /^error: .*plants\.db was moved or deleted .* Put it back/m);
+      assert.doesNotMatch(service.log(), /^ +at /m);
+
+      renameSync(`${path}.moved`, path);
+      const again = await serve(t, ['--database', url]);
+      assert.equal(await again.stop(), 0);
+      assert.deepEqual(soundIds(path), [1, 2]);
+    });
+  }
+
+  it('is not replaced by an empty one at the next start', async (t) => {
+    const { path, url, ended } = await start(t);
     rmSync(path);
-    await assertRefused(started, /was moved or deleted/);
-    await service.stop();
+    assert.equal(await ended(), 3);
     for (const command of [['serve', '--port', '0'], ['token', 'create', 'bob'], ['migrate']]) {
       const { status, stderr } = await runHere([...command, '--database', url]);
       assert.equal(status, 1);
@@ -46,7 +57,4 @@ describe('a database file in use', { concurrency: 2 }, () => {
     }
     assert.equal(existsSync(path), false);
   });
-
-  it('is detected as truncated if half of it is cut off, and no request waits', (t) =>
-    truncate(t, 0.5));
 });

@@ -6,7 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
-import { diskFailureStatus } from '../../src/cli/errors.ts';
+import { storageFailureStatus } from '../../src/cli/errors.ts';
 import { maxShutdownMs } from '../../src/cli/signals.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
@@ -32,7 +32,7 @@ it('the unit is valid, and confines the service', { skip: noSystemd }, (t) => {
 
 it('the unit waits for a graceful stop, and does not restart after a disk failure', () => {
   assert.ok(Number(valueOf('TimeoutStopSec')) * 1_000 > maxShutdownMs);
-  assert.ok(valueOf('RestartPreventExitStatus').split(' ').includes(String(diskFailureStatus)));
+  assert.ok(valueOf('RestartPreventExitStatus').split(' ').includes(String(storageFailureStatus)));
   assert.ok(Number(valueOf('LimitNOFILE')) >= 10_200);
 });
 

@@ -2,8 +2,19 @@
  * Which files can be opened as a database, and the message for each one that cannot.
  */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
@@ -12,7 +23,7 @@ import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
-import { run, runOk } from '../support/command.ts';
+import { run, runHere, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
@@ -114,15 +125,6 @@ describe('a database is refused', () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  it('in a folder that does not exist', (t) => {
-    const path = join(tempFolder(t), 'nowhere', 'plants.db');
-    assert.throws(() => openDatabase(path, create), {
-      name: 'Refusal',
-      kind: 'cannot-create',
-      message: /the folder does not exist\.$/,
-    });
-  });
-
   it('if it is empty, because it has lost its content', (t) => {
     const { folder, path } = databaseFile(t);
     writeFileSync(path, '');
@@ -143,10 +145,6 @@ describe('a database is refused', () => {
       });
       assert.deepEqual(readdirSync(folder), [`plants.db${suffix}`]);
     }
-  });
-
-  it('if the path is a folder', (t) => {
-    assertRefused(tempFolder(t), /is not a file\. Choose a database file with --database\.$/);
   });
 
   it('if the file is text', (t) => {
@@ -210,6 +208,126 @@ describe('a database is refused', () => {
   });
 });
 
+/** Every command that opens a database, with the address of one. */
+const commands = (url: string, folder: string) => [
+  ['serve', '--port', '0', '--database', url],
+  ['migrate', '--database', url],
+  ['backup', join(folder, 'copy.backup'), '--database', url],
+  ['restore', join(folder, 'good.backup'), '--database', url],
+  ['copy', '--from', url, '--to', `sqlite:${join(folder, 'other.db')}`],
+  ['copy', '--from', `sqlite:${join(folder, 'good.backup')}`, '--to', url],
+  ['token', 'list', '--database', url],
+];
+
+describe('a database with a second path is refused', () => {
+  it('if it has hard links, by every command and path, and nothing is written', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await fill(path, 3);
+    await runOk(['backup', join(folder, 'good.backup'), '--database', url]);
+    const elsewhere = tempFolder(t);
+    const [other, link] = [join(elsewhere, 'other name.db'), join(elsewhere, 'link.db')];
+    linkSync(path, other);
+    symlinkSync(other, link);
+    const before = [readdirSync(folder), readdirSync(elsewhere), readFileSync(path)];
+    for (const one of [path, other, link]) {
+      for (const command of commands(`sqlite:${one}`, folder)) {
+        const { status, stderr } = await runHere(command);
+        assert.equal(status, 1, command.join(' '));
+        assert.match(stderr, /^error: \S+.* has 2 hard links\. .* Delete the other links/);
+      }
+    }
+    assert.deepEqual([readdirSync(folder), readdirSync(elsewhere), readFileSync(path)], before);
+    rmSync(other);
+    openDatabase(path, dontCreate).close();
+
+    linkSync(path, join(folder, 'beside.db'));
+    assertRefused(path, /has 2 hard links, such as \S+beside\.db\./, dontCreate);
+    rmSync(join(folder, 'beside.db'));
+    writeFileSync(`${path}-wal`, '');
+    linkSync(`${path}-wal`, other);
+    assertRefused(path, /plants\.db-wal has 2 hard links/, dontCreate);
+  });
+
+  it('but not if a creation or a restore of it is in progress, or was killed', async (t) => {
+    const { path } = databaseFile(t);
+    await fill(path, 3);
+    for (const suffix of ['.partial-1', '.before-restore-1']) {
+      linkSync(path, path + suffix);
+      openDatabase(path, dontCreate).close();
+      assertRefused(path + suffix, /has \d hard links, such as \S+plants\.db\./, dontCreate);
+    }
+  });
+
+  it('if it is mounted without its folder, also through a symbolic link', async (t) => {
+    const folder = join(tempFolder(t), 'two words');
+    mkdirSync(folder);
+    const path = join(folder, 'plants.db');
+    await fill(path, 3);
+    const [mounted, link] = [join(tempFolder(t), 'a\\b \t.db'), join(folder, 'link.db')];
+    symlinkSync(mounted, link);
+    writeFileSync(mounted, '');
+    const mounting = 'mount --bind "$FROM" "$TO" && exec "$@"';
+    const under = ['unshare', '--mount', 'sh', '-c', mounting, 'sh'];
+    const env = { FROM: path, TO: mounted };
+    const isAllowed = spawnSync('unshare', [...under.slice(1), 'true'], {
+      env: { ...process.env, ...env },
+    });
+    if (isAllowed.status !== 0) return t.skip('a file cannot be mounted here: it takes root');
+    for (const one of [mounted, link]) {
+      const { status, stderr } = await run(['migrate', '--database', `sqlite:${one}`], {
+        env,
+        under,
+      });
+      assert.equal(status, 1, stderr);
+      assert.match(stderr, /\.db is mounted without its folder, .* Mount its folder instead\./);
+    }
+    assert.deepEqual(readdirSync(dirname(mounted)), [basename(mounted)]);
+
+    const ofFolder = { env: { FROM: folder, TO: dirname(mounted) }, under };
+    const url = `sqlite:${join(dirname(mounted), 'plants.db')}`;
+    assert.equal((await run(['migrate', '--database', url], ofFolder)).status, 0);
+  });
+});
+
+it('each wrong path gets a reason, and no command shows a stack', async (t) => {
+  const { folder, path, url } = databaseFile(t);
+  await fill(path, 1);
+  writeFileSync(join(folder, 'text'), '');
+  mkdirSync(join(folder, 'folder'));
+  symlinkSync('circle', join(folder, 'circle'));
+  symlinkSync('nowhere', join(folder, 'dangling'));
+  await runOk(['backup', 'good.backup', '--database', url], { cwd: folder });
+  const reasons: [path: string, database: RegExp, backup: RegExp, source: RegExp][] = [
+    ['', /PATH is the path of a file/, /Use the path of a file/, /Use the path of a file/],
+    ['folder', /is not a file/, /folder already exists/, /no backup at/],
+    ['circle', /symbolic links lead back/, /circle already exists/, /symbolic links lead back/],
+    ['text/x', /a part of the path is not/, /a part of the path is not/, /no backup at/],
+    ['x'.repeat(300), /name is too long/, /name is too long/, /name is too long/],
+    ['nowhere/x', /folder does not exist/, /folder does not exist/, /no backup at/],
+    ['dangling', /^$/, /dangling already exists/, /^$/],
+    ['plants.db', /^$/, /plants.db already exists/, /is the database that it would replace/],
+  ];
+  const restored: string[] = [];
+  for (const [wrong, ofDatabase, ofBackup, ofSource] of reasons) {
+    const database = `sqlite:${wrong}`;
+    for (const [args, expected] of [
+      [['restore', 'good.backup', '--database', database], ofDatabase],
+      [['migrate', '--database', database], ofDatabase],
+      [['copy', '--from', 'sqlite:good.backup', '--to', database], ofDatabase],
+      [['backup', wrong, '--database', url], ofBackup],
+      [['restore', wrong, '--database', url], ofSource],
+    ] as const) {
+      const { stdout, stderr } = await runHere(args, { cwd: folder });
+      const isOk = expected.source === '^$';
+      if (isOk) restored.push(stdout);
+      else assert.match(stderr, expected, args.join(' '));
+      assert.doesNotMatch(stderr, /^ +at /m);
+    }
+  }
+  assert.match(restored[0] ?? '', /^Restored \S+ to \S+dangling\.$/m);
+  assert.deepEqual(soundIds(join(folder, 'nowhere')), [1]);
+});
+
 const skip = withoutUnprivileged;
 // In parallel, because most of the time is spent waiting.
 describe('an inaccessible database is refused', { concurrency: true, skip }, () => {
@@ -263,15 +381,5 @@ describe('an inaccessible database is refused', { concurrency: true, skip }, () 
       chmodSync(folder, 0o777);
     });
     if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
-  });
-
-  it('a file that another process keeps locked', async (t) => {
-    const { path, url } = databaseFile(t);
-    await fill(path, 0);
-    using holder = new DatabaseSync(path);
-    holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    const { status, stderr } = await run(['migrate', '--database', url]);
-    assert.equal(status, 1);
-    assert.match(stderr, /^error: .*plants\.db is locked by another process, and .* Try again/);
   });
 });

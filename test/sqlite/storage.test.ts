@@ -1,6 +1,19 @@
 import assert from 'node:assert/strict';
-import { openSync, readdirSync, readlinkSync, readSync, renameSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import { defaultScopes, type Caller } from '../../src/access/access.ts';
@@ -21,10 +34,12 @@ import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
+import { creationOf } from '../../src/plants/changes.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
 import { tempFolder } from '../support/temp.ts';
 import { identify } from '../support/tokens.ts';
+import { until } from '../support/until.ts';
 
 let path = '';
 
@@ -241,18 +256,87 @@ it('SQLite: recovers after a page of the file could not be read', async (t) => {
   assert.ok(await callerOf(storage, bob));
 });
 
+const ways: [how: string, lose: () => void, message: RegExp][] = [
+  ['moved', () => renameSync(path, `${path}.moved`), /db was moved or deleted .* Put it back/],
+  ['deleted', () => rmSync(path), /db was moved or deleted/],
+  ['moved with its folder', () => renameSync(dirname(path), `${dirname(path)}.moved`), /moved/],
+  ['without its WAL', () => rmSync(`${path}-wal`), /db-wal was moved or deleted/],
+  ['without its WAL index', () => rmSync(`${path}-shm`), /db-shm was moved or deleted/],
+  [
+    'replaced',
+    () => {
+      copyFileSync(path, `${path}.copy`);
+      renameSync(`${path}.copy`, path);
+    },
+    /db was replaced by another file/,
+  ],
+  [
+    'truncated by half',
+    () => truncateSync(path, Math.floor(statSync(path).size / 8_192) * 4_096),
+    /was truncated from \d+ to \d+ bytes/,
+  ],
+  ['truncated to nothing', () => truncateSync(path), /was truncated from \d+ to 0 bytes/],
+];
+
+async function openToLose(t: TestContext) {
+  await using before = await open(t);
+  const token = await addToken(before, 'alice');
+  await before[Symbol.asyncDispose](); // everything is in the file, and not in the WAL
+  const causes: unknown[] = [];
+  const onFailure = (cause: unknown) => void causes.push(cause);
+  const storage = new SqliteStorage(path, { create: false, onFailure });
+  t.after(() => storage[Symbol.asyncDispose]());
+  return { token, storage, causes };
+}
+
+const unavailable = { kind: 'storage-unavailable' };
+
+for (const [how, lose, message] of ways) {
+  it(`SQLite: nothing is written to a file that is ${how}, and reads end`, async (t) => {
+    const { token, storage, causes } = await openToLose(t);
+    t.after(() => rmSync(`${dirname(path)}.moved`, { recursive: true, force: true }));
+    const alice = await callerOf(storage, token);
+    await storage.plants.create(alice, { name: 'before' });
+    lose();
+    await assert.rejects(storage.plants.create(alice, { name: 'after' }), unavailable);
+    await until('the loss is noticed', () => causes.length > 0);
+    await assert.rejects(firstPage(storage, token), unavailable);
+    await assert.rejects(storage.check(), unavailable);
+    assert.equal(causes.length, 1);
+    assert.match(String(causes), message);
+  });
+}
+
+it('SQLite: a file that cannot be opened again is tried once', async (t) => {
+  const { token, storage, causes } = await openToLose(t);
+  const whole = readFileSync(path);
+  // Without truncating it, which would be noticed first.
+  const overwrite = (bytes: Buffer) => writeFileSync(path, bytes, { flag: 'r+' });
+  overwrite(Buffer.alloc(whole.length, 'damaged '));
+  await assert.rejects(firstPage(storage, token), unavailable);
+  await assert.rejects(firstPage(storage, token), unavailable);
+  overwrite(whole);
+  await assert.rejects(firstPage(storage, token), unavailable);
+  assert.equal(causes.length, 1);
+  assert.match(String(causes), /is not an SQLite database/);
+});
+
 it('SQLite: a count of a transaction that was rolled back is not used', async (t) => {
-  const other = await open(t);
+  const storage = await open(t);
+  const alice = await callerOf(storage, await addToken(storage, 'alice'));
   const quotas = { perUser: 3, perStore: undefined };
-  await using storage = new SqliteStorage(path, { create: false, quotas });
-  const alice = await callerOf(other, await addToken(other, 'alice'));
-  const create = () => storage.plants.create(alice, { name: 'Monstera' });
-  for (const id of [1, 2]) assert.equal((await create()).id, id);
-  renameSync(path, `${path}.moved`);
-  await assert.rejects(create(), { kind: 'storage-unavailable' });
-  renameSync(`${path}.moved`, path);
-  assert.equal((await create()).id, 3);
-  await assert.rejects(create(), { kind: 'quota-exceeded' });
+  const connection = new Connection({ path, cacheKiB: 1_000, quotas });
+  t.after(() => connection.close());
+  const create = (fails = false) =>
+    connection.write(({ plants }) => {
+      plants.change(creationOf(alice, { name: 'Monstera' }));
+      if (fails) throw new Error('rolled back');
+    }, nowMs() + 1_000);
+  create();
+  create();
+  assert.throws(() => create(true), /rolled back/);
+  create();
+  assert.throws(create, { kind: 'quota-exceeded' });
 });
 
 it('SQLite: a change has an unknown outcome if its file is lost during the commit', async (t) => {

@@ -98,6 +98,8 @@ function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {
       return `${owner}: ${tag}`;
     case 'user-removed':
       return owner;
+    case 'backup-restored':
+      return name ?? '';
     default:
       return name === undefined ? '' : `before: ${[name, tag, owner].join(' · ')}`;
   }

@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
+import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Retention } from '../../log/retention.ts';
 import { Problem } from '../../problem.ts';
-import { DiskFailure } from '../../refusal.ts';
+import { StorageFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, urlOf } from './announce.ts';
 import { refuseListenError } from './listen-errors.ts';
@@ -16,6 +17,7 @@ import { displayName, isFile, openStorage } from '../database.ts';
 import { openLimits } from './rate-limits.ts';
 import { createLog } from './log.ts';
 import { pageSignOn, startVerifier } from './oidc.ts';
+import { causeOf } from '../errors.ts';
 import { failWith, print } from '../output.ts';
 import { onSignal, startShutdownTimeout } from '../signals.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
@@ -26,10 +28,12 @@ interface Run {
   /** Aborted when the service has to stop. */
   stop: AbortController;
   log: Logger;
+  /** Why the storage cannot be used any more. */
+  failure?: unknown;
 }
 
 /**
- * Serves until a termination signal, such as SIGTERM, or until a commit fails on the disk. Then:
+ * Serves until a termination signal, such as SIGTERM, or until the storage fails (StorageFailure). Then:
  * 1. `stop` is aborted: /readyz returns 503, each connection closes with its next response, and the shutdown timeout
  *    starts.
  * 2. A primary sends SIGTERM to its workers, and each of them does the rest.
@@ -37,13 +41,13 @@ interface Run {
  * 4. The app closes.
  * 5. `await using` closes the connection to Redis. Then it disposes the storage, which waits for pending writes and
  *    closes files or connections.
- * 6. A worker disconnects from its primary, so that it exits. After a disk failure, DiskFailure sets the status.
+ * 6. A worker disconnects from its primary, so that it exits. After a failure, StorageFailure sets the status.
  */
 export async function serve(options: ServeOptions): Promise<void> {
   const log = createLog(options.logLevel);
   const stop = new AbortController();
   stop.signal.addEventListener('abort', () => startShutdownTimeout(log));
-  const run = { options, stop, log };
+  const run: Run = { options, stop, log };
   try {
     // A primary needs no server, but it refuses a wrong certificate before it creates a database.
     const createServer = await serverFactory(run);
@@ -52,6 +56,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   } finally {
     cluster.worker?.disconnect(); // the channel to the primary would keep a worker alive
   }
+  const { failure } = run;
+  if (failure !== undefined) throw new StorageFailure(causeOf(failure), { cause: failure });
 }
 
 /** Returns undefined for plain HTTP. */
@@ -64,14 +70,9 @@ async function serverFactory({ options, stop, log }: Run): Promise<AppOptions['c
 
 async function serveInProcess(run: Run, createServer: AppOptions['createServer']): Promise<void> {
   const { options, stop, log } = run;
-  let hasDiskFailed = false;
-  const onDiskFailure = (err: unknown) => {
-    hasDiskFailed = true;
-    log.error({ err }, 'disk failed');
-    stop.abort();
-  };
-  await using storage = await openForServing(run, onDiskFailure);
+  await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
+  if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
   const app = buildApp({
     createServer,
@@ -105,12 +106,6 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     await app.close();
     await removal;
     log.info('stopped');
-  }
-  if (hasDiskFailed) {
-    throw new DiskFailure(
-      'The disk reported an error during a write, so the service stopped. ' +
-        'Acknowledged changes are kept. Check the disk, then start the service again.',
-    );
   }
 }
 
@@ -167,25 +162,23 @@ async function announceAt(
 }
 
 /** Does not wait for a database server, which can start after the service. */
-async function openForServing(
-  { options, stop, log }: Run,
-  onDiskFailure?: (cause: unknown) => void,
-): Promise<Storage> {
+async function openForServing(run: Run): Promise<Storage> {
+  const { options, stop, log } = run;
   const { database, maxPlantsPerUser: perUser, maxPlantsPerStore: perStore, keepChanges } = options;
   const stopOnSignals = () => onSignal(() => stop.abort());
   // Upgrading a file can block this thread for minutes, and no signal handler would run. Without one, a signal
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals();
   const storage = await openStorage(database, {
-    create: true,
+    create: cluster.isPrimary, // a new file in place of a lost one would look like lost plants
     canBeUnavailable: true,
     quotas: { perUser, perStore },
     keepChangesMs: keepChanges,
-    onDiskFailure,
     onLongWait: () => log.warn('database locked'),
-    onFileFault(err) {
-      if (err === undefined) log.info('database file found again');
-      else log.error({ err }, `database ${err.kind === 'newer-schema' ? 'upgraded' : 'file lost'}`);
+    onFailure(err) {
+      run.failure ??= err;
+      log.error({ err }, 'storage failed');
+      stop.abort();
     },
     onServerFault(server, err) {
       if (err === undefined) log.info({ server }, 'database server available');

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { reserve } from '../../http/server/listen.ts';
-import { diskFailureStatus } from '../errors.ts';
+import { storageFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
 import type { ServeOptions } from './command.ts';
 
@@ -65,8 +65,8 @@ function watch(worker: Worker, stop: AbortController, log: Logger): void {
   worker.once('exit', (code, signal) => {
     const level = stop.signal.aborted ? 'info' : 'error';
     log[level]({ worker: worker.process.pid, code, signal }, 'worker exited');
-    if (code === diskFailureStatus) {
-      failWith(code); // all workers share the disk, and this one has reported the cause
+    if (code === storageFailureStatus) {
+      failWith(code); // all workers share the database, and this one has reported the cause
       stop.abort();
     }
     startLater(stop, log);

@@ -9,8 +9,12 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
 import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from '../limits.ts';
 import { linger, lingerOnClose } from './linger.ts';
+
+/** How often it is logged at most that connections are closed because there are too many. */
+const evictionLogMs = 60_000;
 
 interface QueuedRequest {
   response: ServerResponse;
@@ -60,7 +64,13 @@ export class Connections {
   }
 
   /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
-  limitConnections(server: Server): void {
+  limitConnections(server: Server, log: Logger): void {
+    let loggedMs = -Infinity;
+    const noteEviction = () => {
+      if (performance.now() - loggedMs < evictionLogMs) return;
+      loggedMs = performance.now();
+      log.warn({ connections: maxConnections }, 'connections are closed');
+    };
     const hasTls = 'setSecureContext' in server;
     server.on('connection', (socket: Socket) => {
       const [known, strangers] = [this.#known, this.#strangers];
@@ -68,6 +78,7 @@ export class Connections {
         const candidates = [strangers.idle, known.idle, strangers.all];
         const [evicted] = candidates.find(({ size }) => size > 0) ?? [];
         (evicted?.socket ?? socket).destroy();
+        noteEviction();
         if (evicted === undefined) return;
         this.#remove(evicted);
       }

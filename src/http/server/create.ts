@@ -2,6 +2,7 @@
  * Creates the server of the app, over TCP or TLS, with the limits on its connections and on the heads of requests.
  */
 import type { RequestListener, Server, ServerOptions } from 'node:http';
+import type { Logger } from 'pino';
 import type { Connections } from './connections.ts';
 import { idleTimeoutMs, maxHeaderBytes, maxHeaders, requestTimeoutMs } from '../limits.ts';
 
@@ -13,6 +14,7 @@ const { createServer } = process.getBuiltinModule('node:http');
 /** Each request reaches the handler once the earlier ones of its connection have their responses. */
 export function createLimitedServer(
   connections: Connections,
+  log: Logger,
   handler: RequestListener,
   create: ServerFactory = createServer,
 ): Server {
@@ -35,6 +37,6 @@ export function createLimitedServer(
   for (const event of ['checkContinue', 'checkExpectation']) {
     server.on(event, (request, response) => server.emit('request', request, response));
   }
-  connections.limitConnections(server);
+  connections.limitConnections(server, log);
   return server;
 }

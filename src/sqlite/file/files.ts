@@ -10,14 +10,25 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   rmSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../../refusal.ts';
-import { systemCode } from '../errors.ts';
+import { systemCode } from '../../shared/system-errors.ts';
 
 /** Suffixes of the files that SQLite creates next to a database. */
-const companionSuffixes = ['-wal', '-shm', '-journal'];
+export const companionSuffixes = ['-wal', '-shm', '-journal'];
+
+/** Ends the name that a database keeps when a restore replaces it. */
+export const replacedSuffix = '.before-restore-';
+const partialSuffix = '.partial-';
+
+/** Whether a creation or a restore of the database gives its file this second name, or was killed while it did. */
+export function isOwnLink(name: string, database: string): boolean {
+  return [partialSuffix, replacedSuffix].some((suffix) => name.startsWith(database + suffix));
+}
 
 /** Throws Refusal if files of a missing database are left: SQLite would apply them to a new one. */
 export function refuseLeftovers(file: string): void {
@@ -32,24 +43,59 @@ export function refuseLeftovers(file: string): void {
   }
 }
 
-/** A file next to `target` until it is disposed, or the process exits. Only its owner can read it. */
+/**
+ * A file next to `target` until it is disposed, or the process exits. Only its owner can read it. Removes those of
+ * processes that were killed: their locks have ended. A process id would not show that, because containers share files.
+ */
 export class TemporaryFile implements Disposable {
   readonly path: string;
+  readonly #lock: DatabaseSync;
 
   constructor(target: string) {
-    this.path = `${target}.partial-${randomUUID()}`;
+    removeAbandoned(dirname(target));
+    this.path = target + partialSuffix + randomUUID();
+    closeSync(openSync(this.path + lockSuffix, 'wx', 0o600));
+    this.#lock = lockOf(this.path, 1_000); // another process can be looking at it
     closeSync(openSync(this.path, 'wx', 0o600));
     process.once('exit', this.#remove);
   }
 
-  readonly #remove = (): void => {
-    for (const suffix of ['', ...companionSuffixes]) rmSync(this.path + suffix, { force: true });
-  };
+  readonly #remove = (): void => removeTemporary(this.path);
 
   [Symbol.dispose](): void {
     this.#remove();
+    this.#lock.close();
     process.off('exit', this.#remove);
   }
+}
+
+const lockSuffix = '-lock';
+const lockName = /\.partial-[\da-f-]{36}-lock$/;
+
+/** Throws SQLite's error if another process has the lock. */
+function lockOf(path: string, timeout: number): DatabaseSync {
+  using opening = new DisposableStack();
+  const lock = opening.use(new DatabaseSync(path + lockSuffix, { timeout }));
+  lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE'); // nothing is ever written to it
+  opening.move();
+  return lock;
+}
+
+function removeAbandoned(folder: string): void {
+  for (const name of readdirSync(folder).filter((file) => lockName.test(file))) {
+    const path = join(folder, name.slice(0, -lockSuffix.length));
+    try {
+      using _ = lockOf(path, 0);
+      removeTemporary(path);
+    } catch {
+      // It is in use, or belongs to another user.
+    }
+  }
+}
+
+function removeTemporary(path: string): void {
+  for (const suffix of ['', ...companionSuffixes, lockSuffix])
+    rmSync(path + suffix, { force: true });
 }
 
 /** Gives a complete file its final name, and syncs the folder. Throws EEXIST if the name exists. */

@@ -1,15 +1,16 @@
 /**
  * Opens a database file, or creates it. Throws Refusal if it is unusable or not a Plant Store database.
  */
-import { accessSync, constants, existsSync, lstatSync, readlinkSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { Refusal } from '../../refusal.ts';
 import { readPragma } from '../driver.ts';
-import { refusalFor, systemCode, systemReason, writingRefusal } from '../errors.ts';
+import { systemCode } from '../../shared/system-errors.ts';
+import { refusalFor, writingRefusal } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked } from './locks.ts';
 import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
+import { realPath, refuseUnusablePath } from './path.ts';
 import { rewriteWal } from './rewrite-wal.ts';
 
 /** How long a write waits in the queue and for locks of other processes. */
@@ -42,13 +43,19 @@ function openOnce(
   { create, migrates = true, ...wait }: OpenOptions & LockWait,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
-  if (!existsSync(path)) {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
     if (!create) throw new Refusal(`There is no database at ${path}.`, { kind: 'no-file' });
-    createDatabase(resolveLink(path));
+    createDatabase(path);
   }
   refuseUnusablePath(path);
-
-  const { ino: inodeBefore } = statSync(path);
+  const { ino: inodeBefore, size } = statSync(path);
+  // SQLite would treat an empty file as a new database and delete the WAL next to it.
+  if (size === 0) {
+    throw new Refusal(
+      `${path} is empty: it has lost its content or is not a database. ` +
+        'Restore a backup, or delete the file to start with a new database.',
+    );
+  }
   using opening = new DisposableStack();
   const timeout = Math.max(0, Math.ceil(wait.deadlineMs - nowMs()));
   const database = opening.use(new DatabaseSync(path, { timeout }));
@@ -80,53 +87,26 @@ export function refuseUnsafeSqlite(version: string): void {
   }
 }
 
-/** The target of a symbolic link, which need not exist. */
-function resolveLink(path: string): string {
-  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? resolveLink(resolve(dirname(path), readlinkSync(path))) : path;
-}
-
 /**
  * Creates the database under a temporary name and renames it when it is complete. So an empty file is never
  * a new database: it has lost its content (docs/decisions/0016-lost-database-file.md).
  */
 function createDatabase(path: string): void {
   try {
-    refuseLeftovers(path);
-    using partial = new TemporaryFile(path);
+    const file = realPath(path);
+    refuseLeftovers(file);
+    using partial = new TemporaryFile(file);
     {
       using database = new DatabaseSync(partial.path);
       database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
       migrate(database, path, { deadlineMs: 0 }); // nobody else has it open
     }
     syncFile(partial.path);
-    publishFile(partial.path, path);
+    publishFile(partial.path, file);
   } catch (error) {
     // Another process has just created the database, or the files that looked like leftovers.
     if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
-    throw writingRefusal(error, path, 'cannot-create');
-  }
-}
-
-function refuseUnusablePath(path: string): void {
-  if (!statSync(path).isFile()) {
-    throw new Refusal(`${path} is not a file.`, { kind: 'not-a-file' });
-  }
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK);
-    accessSync(dirname(path), constants.W_OK);
-  } catch (error) {
-    throw new Refusal(
-      `Cannot write to ${path} or its folder (${systemReason(error)}). SQLite needs write access to both.`,
-      { kind: 'not-writable', cause: error },
-    );
-  }
-  // SQLite would treat an empty file as a new database and delete the WAL next to it.
-  if (statSync(path).size === 0) {
-    throw new Refusal(
-      `${path} is empty: it has lost its content or is not a database. ` +
-        'Restore a backup, or delete the file to start with a new database.',
-    );
+    throw writingRefusal(error, path, 'unusable-path');
   }
 }
 

@@ -14,9 +14,10 @@ import {
   writeSync,
 } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { DiskFailure, Refusal } from '../../refusal.ts';
+import { StorageFailure, Refusal } from '../../refusal.ts';
 import { sleepSync } from './locks.ts';
-import { isLocked, systemCode } from '../errors.ts';
+import { systemCode } from '../../shared/system-errors.ts';
+import { isLocked } from '../errors.ts';
 
 const chunkBytes = 1024 * 1024;
 /** Another process can hold the lock for microseconds, while it does the same. */
@@ -25,7 +26,7 @@ const maxPauseMs = 2;
 
 /**
  * Call it before the first read from the database at `path`. If another process has the database open, that process has
- * done this. Throws DiskFailure if the sync fails. Throws Refusal if another process has the database open without a
+ * done this. Throws StorageFailure if the sync fails. Throws Refusal if another process has the database open without a
  * -shm file: SQLite would create a second one, and the processes would overwrite each other's changes.
  */
 export function rewriteWal(path: string): void {
@@ -81,7 +82,7 @@ function rewriteAndSync(wal: string): void {
     fsyncSync(descriptor);
   } catch (error) {
     if (systemCode(error) !== 'EIO') throw error;
-    throw new DiskFailure(
+    throw new StorageFailure(
       `${wal} cannot be synced: the disk reports an error. ` +
         'Keep the files, check the disk, and start again when it works.',
       { cause: error },

@@ -46,7 +46,7 @@ export class OpenFile {
     if (size < this.#lastBytes && !this.#isComplete(size)) {
       throw new Refusal(
         `${this.#path} was truncated from ${this.#lastBytes} to ${size} bytes while it was in use. ` +
-          'Stop the service and restore a backup.',
+          'Restore a backup.',
       );
     }
     this.#lastBytes = size;
@@ -68,7 +68,7 @@ export function refuseOtherFile(path: string, { dev, ino }: FileId): { size: big
   if (current === undefined) {
     throw new Refusal(
       `${path} was moved or deleted while it was in use. ` +
-        'Put it back, with the files -wal and -shm next to it.',
+        'Put it back, with the files -wal and -shm next to it, and start again.',
     );
   }
   if (current.dev !== dev || current.ino !== ino) {
