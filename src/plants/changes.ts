@@ -5,7 +5,7 @@
  * Each engine decides all changes in their transaction: sqlite/tables/plants.ts, which `apply` in sqlite/writer/thread.ts
  * calls, and postgres/writer/decisions.ts, whose decisions postgres/writer/store-changes.ts writes. Only `copy` bypasses this.
  */
-import type { Caller, Identified, Reach } from '../access/access.ts';
+import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
@@ -33,7 +33,7 @@ export type Change =
   | readonly ['delete', ...plant: PlantInReach, condition: Condition | undefined]
   | readonly ['restore', ...plant: PlantInReach];
 
-type PlantInReach = readonly [store: number, reach: Reach, id: number, ...author: Author];
+type PlantInReach = readonly [store: number, reach: ChangeReach, id: number, ...author: Author];
 
 /** Who makes a change, for its checks and for the log. */
 type Author = readonly [by: Identified, request: string | undefined];
@@ -64,17 +64,17 @@ export function creationOf(
 }
 
 export function updateOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { name, tag }: PlantPatch,
   { condition, request }: ChangeOptions = {},
 ): ChangeOf<'update'> {
   return [
     'update',
-    store,
-    write,
+    caller.store,
+    changeReachOf(caller),
     id,
-    identified,
+    caller.identified,
     request,
     condition,
     name,
@@ -83,19 +83,19 @@ export function updateOf(
 }
 
 export function deletionOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { condition, request }: ChangeOptions = {},
 ): ChangeOf<'delete'> {
-  return ['delete', store, write, id, identified, request, condition];
+  return ['delete', caller.store, changeReachOf(caller), id, caller.identified, request, condition];
 }
 
 export function restorationOf(
-  { store, write, identified }: Caller,
+  caller: Caller,
   id: number,
   { request }: ChangeOptions = {},
 ): ChangeOf<'restore'> {
-  return ['restore', store, write, id, identified, request];
+  return ['restore', caller.store, changeReachOf(caller), id, caller.identified, request];
 }
 
 /** The plant that the change, or an earlier one with its key, created. */

@@ -21,8 +21,9 @@ describe('authentication', () => {
   it('returns 401 with a bare challenge if no token is sent', async (t) => {
     const { call } = await startApp(t);
     for (const [method, path] of operations) {
-      const { status, headers } = await call(method, path);
+      const { status, headers, text } = await call(method, path);
       assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer'], method);
+      if (method !== 'HEAD') assert.match(text, /ask whoever runs this service/);
     }
   });
 

@@ -186,7 +186,7 @@ const right: [request: Request, answer: string][] = [
   [requestOf('GET', '/bin?after=0-1'), answer('200 OK', [json], '[]')],
   [requestOf('GET', '/bin', '', 'C'), answer('200 OK', [json], '[]')],
   [received, answer('200 OK', [json], plants)],
-  [removeReceived, problem('404 Not Found', 'plant-not-found')],
+  [removeReceived, problem('403 Forbidden', 'plant-read-only')],
   [share, answer('201 Created', [json], shared)],
   [unshare, answer('204 No Content', [])],
   [requestOf('DELETE', '/shares/bob', '', 'S'), problem('404 Not Found', 'share-not-found')],

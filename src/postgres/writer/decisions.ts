@@ -2,7 +2,7 @@
  * The part of a store that a group of changes depends on. The row of the store is locked, so this part stays the same
  * until the group is committed, and all outcomes are decided here.
  */
-import { reaches } from '../../access/access.ts';
+import { canChange } from '../../access/access.ts';
 import type { ChangeEvent } from '../../log/change-log.ts';
 import {
   updatedPlant,
@@ -145,7 +145,7 @@ export class Decisions {
     const [, , reach, id] = change;
     const existing = this.state.plants.get(id);
     const last = existing ?? this.state.deleted.get(id);
-    if (last === undefined || !reaches(reach, last.owner)) return undefined;
+    if (last === undefined || !canChange(reach, last.owner)) return undefined;
     if (existing !== undefined) throw idInUse(id);
     this.#assertRoom(last.owner);
     this.#add(last);
@@ -156,7 +156,7 @@ export class Decisions {
   /** The plant if it is within reach. Throws `precondition-failed`. */
   #find([, , reach, id, , , condition]: ChangeOf<'update' | 'delete'>): OwnedPlant | undefined {
     const plant = this.state.plants.get(id);
-    if (plant === undefined || !reaches(reach, plant.owner)) return undefined;
+    if (plant === undefined || !canChange(reach, plant.owner)) return undefined;
     assertCondition(condition, plant);
     return plant;
   }

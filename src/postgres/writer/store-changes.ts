@@ -2,7 +2,7 @@
  * The changes to the plants of one store in a transaction (transaction.ts): it learns what their outcomes depend on,
  * decides them, and then writes plants whose ids are known.
  */
-import type { Caller } from '../../access/access.ts';
+import { changeReachOf, type Caller } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
@@ -280,7 +280,9 @@ function columnsOf(store: number, plants: readonly OwnedPlant[]): readonly unkno
 }
 
 /** The change with the reach that its caller has now. */
-function within({ write }: Caller, change: Change): Change {
+function within(caller: Caller, change: Change): Change {
   const [kind, store, , id, ...rest] = change;
-  return kind === 'create' ? change : ([kind, store, write, id, ...rest] as unknown as Change); // the same kind
+  return kind === 'create'
+    ? change
+    : ([kind, store, changeReachOf(caller), id, ...rest] as unknown as Change); // the same kind
 }

@@ -1,7 +1,14 @@
 /**
  * Single plants in SQLite.
  */
-import { reaches, type ReadAccess } from '../../access/access.ts';
+import {
+  canChange,
+  changeReachOf,
+  reaches,
+  type ChangeReach,
+  type Identified,
+  type ReadAccess,
+} from '../../access/access.ts';
 import { updatedPlant, type ChangeOf, type ChangeResults } from '../../plants/changes.ts';
 import { assertCondition } from '../../plants/condition.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
@@ -34,13 +41,19 @@ export function openPlants(
   const updateOne = prepare('UPDATE plants SET name = ?3, tag = ?4 WHERE store = ?1 AND id = ?2');
   const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ?');
 
-  /** The plant if it is within the reach that its caller has now. */
+  /** The reach that the caller has now. */
+  function reachNow(by: Identified, before: ChangeReach): ChangeReach {
+    const caller = grants.callerSince(by);
+    return caller === undefined ? before : changeReachOf(caller);
+  }
+
+  /** The plant if its caller can change it now. Throws `plant-read-only`. */
   function findFor([, store, reachBefore, id, by]: ChangeOf<'update' | 'delete'>):
     OwnedPlant | undefined {
-    const reach = grants.callerSince(by)?.write ?? reachBefore;
+    const reach = reachNow(by, reachBefore);
     const [name, tag, owner] = find.get(store, id) ?? [];
     if (name === undefined || tag === undefined || owner === undefined) return undefined;
-    return reaches(reach, owner) ? { id, name, tag, owner } : undefined;
+    return canChange(reach, owner) ? { id, name, tag, owner } : undefined;
   }
 
   return {
@@ -110,11 +123,11 @@ export function openPlants(
 
     /** Returns the plant; undefined if the log has none within reach. */
     restore([, store, reachBefore, id, by, request]: ChangeOf<'restore'>): OwnedPlant | undefined {
-      const reach = grants.callerSince(by)?.write ?? reachBefore;
+      const reach = reachNow(by, reachBefore);
       const existingOwner = find.get(store, id)?.[2];
-      if (existingOwner !== undefined && reaches(reach, existingOwner)) throw idInUse(id);
+      if (existingOwner !== undefined && canChange(reach, existingOwner)) throw idInUse(id);
       const deleted = existingOwner === undefined ? log.findDeleted(store, id) : undefined;
-      if (deleted === undefined || !reaches(reach, deleted.owner)) return undefined;
+      if (deleted === undefined || !canChange(reach, deleted.owner)) return undefined;
       const { owner, name, tag } = deleted;
       const problem = counts.problemOf(store, owner);
       if (problem !== undefined) throw problem;

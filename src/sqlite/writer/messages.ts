@@ -24,7 +24,7 @@ export type Outcomes = ReadonlyMap<number, unknown>;
 
 /** A Problem as plain data. */
 export interface Failure {
-  problem: { kind: ProblemKind; detail: string; cause?: unknown };
+  problem: { kind: ProblemKind; detail: string; scope?: string | undefined; cause?: unknown };
 }
 
 export function isFailure(outcome: unknown): outcome is Failure {

@@ -51,6 +51,7 @@ export function judgePatch(bytes: Uint8Array): Judgement<{ patch: PlantPatch }> 
     name !== 'id' && (isAllowed(name, value) || (name === 'tag' && value.kind === 'null'));
   const values = judgeMembers(bytes, isMember);
   if ('places' in values) return values;
+  if (values.size === 0) return { places: [''] };
   const [name, tag] = [values.get('name'), values.get('tag')];
   return {
     patch: {

@@ -7,7 +7,14 @@ import { judgeTags, matches } from './entity-tags.ts';
 import { isName, judgeBody, judgePatch, judgeShare, type Access, type PlantPatch } from './json.ts';
 import { anyCursor, invalid, optional, stage, type Add } from './outcomes.ts';
 import { isChunked, sent, type Request } from './request.ts';
-import { judgeId, judgeQuery, type judgeTarget, type Query, type Route } from './target.ts';
+import {
+  judgeId,
+  judgeQuery,
+  type Field,
+  type judgeTarget,
+  type Query,
+  type Route,
+} from './target.ts';
 import { judgeCreate, judgeList, judgeRevoke } from './tokens.ts';
 import { stateOf, type Grant, type Person, type Plant, type World } from './world.ts';
 
@@ -179,9 +186,9 @@ function create(
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {
     status: 201,
-    text: world.textOf(created, grant, fields),
+    text: world.textOf(created, grant, shownTo(grant, fields, ['name', 'tag'])),
     location: `/plants/${id}`,
-    state: stateOf(person, created),
+    ...(grant.scopes.includes('plants:read') && { state: stateOf(person, created) }),
     effect: () => world.create(person, id, plant),
   });
 }
@@ -216,6 +223,24 @@ function contains(text: string, q: string): boolean {
 }
 
 const notFound = { status: 404, kind: 'plant-not-found' };
+const readOnly = { status: 403, kind: 'plant-read-only' };
+
+/** Why a plant of this owner cannot be changed. */
+function refusalOf({ person, scopes }: Grant, world: World, owner: string | undefined) {
+  const isSeen = owner !== undefined && world.reaches(person, 'read', owner);
+  return isSeen && scopes.includes('plants:read') ? readOnly : notFound;
+}
+
+/** What a token without plants:read sees of a change. */
+function shownTo(
+  { scopes }: Grant,
+  fields: readonly Field[] = ['name', 'tag'],
+  known: readonly string[] = [],
+): readonly Field[] {
+  if (scopes.includes('plants:read')) return fields;
+  const visible = fields.filter((field) => field === 'id' || known.includes(field));
+  return visible.length === 0 ? ['id'] : visible;
+}
 const changed = { status: 412, kind: 'precondition-failed' };
 
 function one(
@@ -230,7 +255,10 @@ function one(
   const isDelete = request.method === 'DELETE';
   const plant = world.reachable(person, isDelete ? 'write' : 'read').find((it) => it.id === id);
   if (judgeCondition(request, plant, person, world, add)) return;
-  if (plant === undefined) return add(stage.store, stage.store, notFound);
+  if (plant === undefined) {
+    const owner = isDelete ? world.find(person, id)?.owner : undefined;
+    return add(stage.store, stage.store, refusalOf(grant, world, owner));
+  }
   if (isDelete) {
     const effect = () => world.delete(person, id);
     return add(stage.store, stage.store, { status: 204, effect });
@@ -279,12 +307,15 @@ function update(
   const { person } = grant;
   const plant = world.reachable(person, 'write').find((it) => it.id === id);
   if (judgeCondition(request, plant, person, world, add)) return;
-  if (plant === undefined) return add(stage.store, stage.store, notFound);
+  if (plant === undefined) {
+    const { owner } = world.find(person, id) ?? {};
+    return add(stage.store, stage.store, refusalOf(grant, world, owner));
+  }
   const updated = { ...plant, ...patch };
   add(stage.store, stage.store, {
     status: 200,
-    text: world.textOf(updated, grant, fields),
-    state: stateOf(person, updated),
+    text: world.textOf(updated, grant, shownTo(grant, fields, Object.keys(patch))),
+    ...(grant.scopes.includes('plants:read') && { state: stateOf(person, updated) }),
     effect: () => world.update(person, plant, patch),
   });
 }
@@ -294,13 +325,13 @@ function restore(id: number, { fields }: Query, grant: Grant, world: World, add:
   const [held, deleted] = [world.find(person, id), world.findDeleted(person, id)];
   const last = held ?? deleted;
   if (last === undefined || !world.reaches(person, 'write', last.owner))
-    return add(stage.store, stage.store, notFound);
+    return add(stage.store, stage.store, refusalOf(grant, world, last?.owner));
   if (held !== undefined || deleted === undefined)
     return add(stage.store, stage.store, { status: 409, kind: 'id-taken' });
   add(stage.store, stage.store, {
     status: 200,
-    text: world.textOf(deleted, grant, fields),
-    state: stateOf(person, deleted),
+    text: world.textOf(deleted, grant, shownTo(grant, fields)),
+    ...(grant.scopes.includes('plants:read') && { state: stateOf(person, deleted) }),
     effect: () => world.restore(person, deleted),
   });
 }

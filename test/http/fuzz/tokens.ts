@@ -59,7 +59,8 @@ export function judgeRevoke(
   if (token === undefined) {
     add(stage.store, stage.store, { status: 404, kind: 'token-not-found' });
   } else if (!token.scopes.every((scope) => granted.includes(scope))) {
-    const challenge = 'Bearer error="insufficient_scope"';
+    const missing = token.scopes.filter((scope) => !granted.includes(scope)).join(' ');
+    const challenge = `Bearer error="insufficient_scope", scope="${missing}"`;
     add(stage.store, stage.store, { status: 403, kind: 'insufficient-scope', challenge });
   } else {
     const effect = () => world.revoke(token);
