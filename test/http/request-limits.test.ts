@@ -230,7 +230,7 @@ describe('the limit on failed authentication', () => {
 
   it('is off unless it is set', async (t) => {
     const { call } = await startApp(t);
-    for (let at = 0; at < 1_000; at++) {
+    for (let at = 0; at < 50; at++) {
       assert.equal((await call('GET', '/plants', { token: 'none' })).status, 401);
     }
   });

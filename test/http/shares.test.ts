@@ -102,31 +102,6 @@ it('requires shares:write to share, and that or plants:read to see shares', asyn
   assert.deepEqual(await status('GET', writing), [403, reading]);
 });
 
-it('refuses a user who is removed while the request is in progress', async (t) => {
-  const app = await startApp(t, {
-    wrap: (storage) =>
-      override(storage, {
-        shares: {
-          async set(...args) {
-            const alice = await storage.users.find('main', 'alice');
-            assert.ok(alice);
-            while ((await storage.users.endAccess(alice, Date.now(), 10)) > 0);
-            assert.ok(await storage.users.remove(alice, Date.now()));
-            return storage.shares.set(...args);
-          },
-        },
-      }),
-  });
-  const token = await app.token('alice', { scopes });
-  const { status, headers, json } = await share(app, '/shares/bob', token);
-  assert.equal(status, 401);
-  assert.equal(headers.get('www-authenticate'), 'Bearer error="invalid_token"');
-  assert.partialDeepStrictEqual(json, { type: '/problems/invalid-token' });
-  const later = await app.token('alice', { scopes });
-  const shares = await app.call('GET', '/shares', { token: later });
-  assert.deepEqual(shares.json, { given: [], received: [] });
-});
-
 void test('limits how much of unread responses it holds', async (t) => {
   const app = await startApp(t);
   const token = await app.token('alice', { scopes });
