@@ -86,9 +86,7 @@ export class Authentication {
       this.#authorize(request, reply, scopes, readPage);
   }
 
-  /**
-   * Returns an onRequest hook that refuses requests without a valid token, whatever it grants.
-   */
+  /** Returns an onRequest hook that refuses requests without a valid token, whatever it grants. */
   requireToken() {
     return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply, []);
   }
