@@ -7,6 +7,8 @@ export type ProblemKind =
   | 'invalid-request'
   | 'invalid-token'
   | 'insufficient-scope'
+  | 'token-restricted'
+  | 'plant-read-only'
   | 'quota-exceeded'
   | 'plant-not-found'
   | 'path-not-found'
@@ -33,7 +35,7 @@ export type ProblemKind =
   | 'outcome-unknown'
   | 'version-not-supported';
 
-/** A JSON pointer (RFC 6901) into the body, or the name of a query or path parameter. */
+/** A JSON pointer (RFC 6901) into the body, or the name of a parameter: of the query, the path or the headers. */
 export type FaultPlace = { pointer: string } | { parameter: string };
 
 /** One error in the input: where it is, and how to fix it. */
@@ -45,16 +47,19 @@ export class Problem extends Error {
   /** For the client: what is wrong and how to fix it. */
   readonly detail: string;
   readonly faults: readonly Fault[] | undefined;
+  /** The scopes that the token lacks, separated by spaces. */
+  readonly scope: string | undefined;
 
   constructor(
     kind: ProblemKind,
     detail: string,
-    more: { faults?: readonly Fault[]; cause?: unknown } = {},
+    more: { faults?: readonly Fault[]; scope?: string | undefined; cause?: unknown } = {},
   ) {
     super(`${kind}: ${detail}`, { cause: more.cause });
     this.kind = kind;
     this.detail = detail;
     this.faults = more.faults;
+    this.scope = more.scope;
   }
 }
 
@@ -94,6 +99,15 @@ export function invalidRequest(faults: readonly Fault[], more = 0): Problem {
   return new Problem('invalid-request', detail ?? all, { faults });
 }
 
+export function invalidParameter(parameter: string, detail: string): Problem {
+  return invalidRequest([{ parameter, detail }]);
+}
+
+/** `scope` are the scopes that would help, separated by spaces (RFC 6750, section 3.1). */
+export function insufficientScope(scope: string, detail: string): Problem {
+  return new Problem('insufficient-scope', detail, { scope });
+}
+
 /** Returns a function that makes the problem of a failure. The cause is for the log. */
 function failure(kind: ProblemKind, detail: string): (cause: unknown) => Problem {
   return (cause) => new Problem(kind, detail, { cause });
@@ -131,6 +145,13 @@ export const plantNotFound = () =>
   new Problem(
     'plant-not-found',
     'There is no plant with this id, or you do not have access to it.',
+  );
+
+/** For those who can see the plant: others get `plantNotFound`. */
+export const plantReadOnly = () =>
+  new Problem(
+    'plant-read-only',
+    'You can see this plant, but not change it. Ask its owner to share with write access.',
   );
 
 /** The same whether or not there is such a user. */

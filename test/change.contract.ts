@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { scopes, type Caller, type Grant, type Role } from '../src/access/access.ts';
+import { scopes, type Caller, type Grant, type Role, type Scope } from '../src/access/access.ts';
 import { tokenHashBytes, tokenId } from '../src/access/token.ts';
 import {
   binStart,
@@ -58,13 +58,43 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       const maria = await caller(storage, 'maria', 'manager');
       const stranger = await caller(storage, 'alice', 'manager', 'elsewhere');
       const { id } = await storage.plants.create(alice, { name: 'a' });
-      for (const other of [bob, stranger, { ...bob, read: [alice.user, bob.user] }]) {
+      for (const other of [bob, stranger]) {
         assert.equal(await storage.plants.update(other, id, { name: 'x' }), undefined);
       }
       assert.equal(await storage.plants.update(alice, id + 1, { name: 'x' }), undefined);
       const updated = { id, name: 'b', tag: '', owner: alice.user };
       assert.deepEqual(await storage.plants.update(maria, id, { name: 'b' }), updated);
       assert.deepEqual(await storage.plants.find(alice, id), updated);
+    });
+
+    it('are refused with the reason to those who can see the plant, and not to others', async (t) => {
+      const storage = await open(t);
+      const [alice, before] = [await caller(storage, 'alice'), await caller(storage, 'bob')];
+      await storage.plants.create(alice, { name: 'a', id: 1 });
+      await storage.plants.create(alice, { name: 'gone', id: 2 });
+      await storage.plants.delete(alice, 2);
+      const share = { owner: 'alice', user: 'bob' };
+      await storage.shares.set(alice.store, { ...share, access: 'read' }, 0);
+      const options = { condition: { match: ['x'] } };
+      const blind = (await grantOf(storage, 'bob', undefined, 'main', ['plants:write'])).caller;
+      for (const bob of [before, await caller(storage, 'bob'), blind]) {
+        const outcomes = await Promise.allSettled([
+          storage.plants.update(bob, 1, { name: 'x' }, options),
+          storage.plants.delete(bob, 1, options),
+          storage.plants.restore(bob, 1),
+          storage.plants.restore(bob, 2),
+        ]);
+        const expected = Array.from(outcomes, (_, at) =>
+          bob !== blind ? 'plant-read-only' : at === 1 ? false : undefined,
+        );
+        const found = outcomes.map((one) =>
+          one.status === 'rejected' ? one.reason.kind : one.value,
+        );
+        assert.deepEqual(found, expected);
+      }
+      assert.equal((await storage.plants.find(alice, 1))?.name, 'a');
+      await storage.shares.set(alice.store, { ...share, access: 'write' }, 0);
+      assert.ok(await storage.plants.restore(before, 2));
     });
 
     it('are seen by another process at once', async (t) => {
@@ -704,8 +734,9 @@ async function grantOf(
   user: string,
   role?: Role,
   store = 'main',
+  granted: readonly Scope[] = scopes,
 ): Promise<Grant> {
-  const wanted = { store, user, role, scopes, label: '', createdAtMs: 0 };
+  const wanted = { store, user, role, scopes: granted, label: '', createdAtMs: 0 };
   const { token } = await storage.identity.createToken(wanted);
   const grant = await identify(storage, token);
   assert.ok(grant);

@@ -334,6 +334,6 @@ class Run {
 
 /** Whether nothing was changed because of what others did meanwhile. */
 function isRefusal(error: unknown): boolean {
-  const kinds = ['id-taken', 'precondition-failed', 'invalid-token'] as const;
+  const kinds = ['id-taken', 'plant-read-only', 'precondition-failed', 'invalid-token'] as const;
   return kinds.some((each) => isProblem(error, each));
 }

@@ -241,8 +241,9 @@ class Model {
       case 'update':
         return this.#update(person, request);
       case 'delete': {
-        const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
-        if (plant === undefined) return notFound;
+        const plant = this.#store(person).get(request.id);
+        const refused = this.#refusal(person, plant);
+        if (plant === undefined || refused !== undefined) return refused ?? notFound;
         if (isMissed(request) || isKnown(request)) return changed;
         this.#store(person).delete(plant.id);
         this.#deleted.delete(keyOf(person, plant)); // so that they are in the order of the deletions
@@ -297,9 +298,19 @@ class Model {
     return { status, text: JSON.stringify({ user: receiver, access }) };
   }
 
+  /** Why a plant cannot be changed. */
+  #refusal(person: Person, plant: OwnedPlant | undefined): Expected | undefined {
+    if (plant !== undefined && this.#owners(person, 'write')(plant)) return undefined;
+    const isSeen = plant !== undefined && this.#owners(person, 'read')(plant);
+    return isSeen ? readOnly : notFound;
+  }
+
   #update(person: Person, request: Request & { kind: 'update' }): Expected {
-    const plant = this.#reachable(person, 'write').find((one) => one.id === request.id);
-    if (plant === undefined) return notFound;
+    if (request.name === undefined && request.tag === undefined)
+      return { status: 400, problem: 'invalid-request' };
+    const plant = this.#store(person).get(request.id);
+    const refused = this.#refusal(person, plant);
+    if (plant === undefined || refused !== undefined) return refused ?? notFound;
     if (isMissed(request) || isKnown(request)) return changed;
     const { name = plant.name, tag: label = plant.tag, fields: asked } = request;
     const updated = { ...plant, name, tag: label ?? '' };
@@ -314,7 +325,8 @@ class Model {
     const existing = this.#store(person).get(request.id);
     const deleted = this.#deleted.get(keyOf(person, request));
     const last = existing ?? deleted;
-    if (last === undefined || !this.#owners(person, 'write')(last)) return notFound;
+    const refused = this.#refusal(person, last);
+    if (refused !== undefined) return refused;
     if (existing !== undefined || deleted === undefined)
       return { status: 409, problem: 'id-taken' };
     this.#store(person).set(deleted.id, deleted);
@@ -464,6 +476,7 @@ const scopesOf: Record<Request['kind'], readonly Scope[]> = {
 };
 
 const notFound = { status: 404, problem: 'plant-not-found' };
+const readOnly = { status: 403, problem: 'plant-read-only' };
 const changed = { status: 412, problem: 'precondition-failed' };
 
 function isFound({ name, tag: label }: Plant, q: string): boolean {

@@ -292,7 +292,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const stateAfter = async (by: Grant, { tokenId: id, tokenHash }: Grant) => {
         const refused = await other.identity.revokeToken(id, 1, by).then(
           () => false,
-          ({ kind }: { kind: string }) => kind === 'insufficient-scope',
+          ({ kind }: { kind: string }) => kind === 'token-restricted',
         );
         const { store } = by.caller;
         const { revokedAtMs } = (await storage.identity.identify({ tokenHash, store })) ?? {};
@@ -328,6 +328,7 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       const [reader, writer] = [await grantOf(['plants:read']), await grantOf(defaultScopes)];
       await assert.rejects(storage.identity.revokeToken(writer.tokenId, 1, reader), {
         kind: 'insufficient-scope',
+        scope: 'plants:write',
       });
       assert.equal((await storage.identity.revokeToken(reader.tokenId, 1, writer))?.revokedAtMs, 1);
     });

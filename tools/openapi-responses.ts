@@ -1,12 +1,14 @@
 /**
- * The responses of the operations, and their requestHeaders, as openapi.json describes them. Each header, schema and problem is defined once,
- * under its name in `components`. The table of problems.ts and docs/reference/errors.md describe problems.
+ * The responses of the operations, and the headers of requests, as openapi.json describes them. Each header, schema and
+ * problem is defined once, under its name in `components`. The table of problems.ts and docs/reference/errors.md describe
+ * problems.
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
+import { keyPattern, maxKeyFieldChars } from '../src/http/request/idempotency-key.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
 import {
   DeletedPlant,
@@ -72,17 +74,23 @@ const operations: Record<string, Responses> = {
     successes: {
       200: { description: 'The plant after the change.', schema: Plant, named: ['ETag'] },
     },
-    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
+    problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
     requestHeaders: ['If-Match', 'If-None-Match'],
   },
   deletePlant: {
     successes: { 204: { description: 'The plant is deleted.' } },
-    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
+    problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
     requestHeaders: ['If-Match', 'If-None-Match'],
   },
   restorePlant: {
     successes: { 200: { description: 'The plant is back.', schema: Plant, named: ['ETag'] } },
-    problems: ['insufficient-scope', 'quota-exceeded', 'plant-not-found', 'id-taken'],
+    problems: [
+      'insufficient-scope',
+      'plant-read-only',
+      'quota-exceeded',
+      'plant-not-found',
+      'id-taken',
+    ],
   },
   listDeletedPlants: {
     successes: {
@@ -119,7 +127,7 @@ const operations: Record<string, Responses> = {
   },
   revokeOwnToken: {
     successes: { 204: { description: 'The token of the request is revoked.' } },
-    problems: ['insufficient-scope'],
+    problems: ['token-restricted'],
   },
   createToken: {
     successes: {
@@ -129,7 +137,7 @@ const operations: Record<string, Responses> = {
         created: ['token', '/tokens/000000001-22894e9580395e64'],
       },
     },
-    problems: ['insufficient-scope', 'too-many-tokens'],
+    problems: ['insufficient-scope', 'token-restricted', 'too-many-tokens'],
   },
   listTokens: {
     successes: {
@@ -139,7 +147,7 @@ const operations: Record<string, Responses> = {
   },
   revokeToken: {
     successes: { 204: { description: 'The token is revoked.' } },
-    problems: ['insufficient-scope', 'token-not-found'],
+    problems: ['insufficient-scope', 'token-restricted', 'token-not-found'],
   },
   livez: {
     successes: { 200: { description: 'The process is alive.', schema: Health } },
@@ -175,9 +183,17 @@ export const headers = {
       '</plants?limit=100&after=42&tag=indoor&fields=id&fields=name&fields=tag>; rel="next"',
     ),
   ),
-  ETag: header(
-    'The entity tag of the plant, which changes with its name, its tag or its owner. Send it in `If-Match` or `If-None-Match`.',
-    '"nv6mXYvkkymPjn9S1aUzZO"',
+  Vary: optional(
+    header(
+      'If the service allows web pages of other origins (CORS), every response has `Origin`.',
+      'Origin',
+    ),
+  ),
+  ETag: optional(
+    header(
+      'The entity tag of the plant, which changes with its name, its tag or its owner. Send it in `If-Match` or `If-None-Match`. Absent if the token lacks `plants:read`.',
+      '"nv6mXYvkkymPjn9S1aUzZO"',
+    ),
   ),
   'Idempotent-Replayed': optional(
     header(
@@ -186,11 +202,9 @@ export const headers = {
     ),
   ),
   Accept: header('The media type that a body must have.', 'application/json'),
-  'Accept-Patch': optional(
-    header(
-      'The media types that the body of a `PATCH` can have (RFC 5789). Absent for other methods.',
-      acceptPatch,
-    ),
+  'Accept-Patch': header(
+    'The media types that the body of a `PATCH` can have (RFC 5789).',
+    acceptPatch,
   ),
   'Accept-Encoding': header('The content coding that a body must have: none.', 'identity'),
   'WWW-Authenticate': header(
@@ -216,8 +230,9 @@ export const headers = {
   ),
 };
 
-function requestHeader(name: string, description: string) {
-  return { name, in: 'header', required: false, description, schema: { type: 'string' } };
+function requestHeader(name: string, description: string, bounds: object = {}) {
+  const schema = { type: 'string', ...bounds };
+  return { name, in: 'header', required: false, description, schema };
 }
 
 /** Those of conditional requests (RFC 9110, section 13), and that of repeatable ones. */
@@ -229,6 +244,7 @@ export const requestHeaders = {
   'Idempotency-Key': requestHeader(
     'Idempotency-Key',
     'Makes the request repeatable: for 24 hours, a request with the same key and the same plant gets the response of the first one, and creates nothing. 1 to 255 ASCII characters in quotation marks, such as a UUID: a new one for each plant.',
+    { minLength: 1, maxLength: maxKeyFieldChars, pattern: keyPattern },
   ),
   'If-None-Match': requestHeader(
     'If-None-Match',
@@ -242,7 +258,7 @@ export function requestHeadersOf({ operationId }: Operation): object[] {
 }
 
 /** The responses of an operation, by status. */
-export function responsesOf({ operationId, security, body }: Operation): object {
+export function responsesOf({ operationId, security, body }: Operation, method: string): object {
   const responses = operations[operationId];
   if (responses === undefined) throw new Error(`${operationId} has no responses; add them here`);
   const { successes, problems } = responses;
@@ -251,10 +267,13 @@ export function responsesOf({ operationId, security, body }: Operation): object 
   if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');
   if (problems.some((kind) => problemResponses[kind].status === 404)) all.push('path-not-found');
   const byStatus = Map.groupBy(all, (kind) => problemResponses[kind].status);
+  const isPatch = method === 'PATCH';
   const hasToken = security === undefined;
   return Object.fromEntries([
     ...Object.entries(successes).map(([status, one]) => [status, successResponse(one, hasToken)]),
-    ...byStatus.entries().map(([status, kinds]) => [status, problemResponse(status, kinds)]),
+    ...byStatus
+      .entries()
+      .map(([status, kinds]) => [status, problemResponse(status, kinds, isPatch)]),
   ]);
 }
 
@@ -289,9 +308,10 @@ function successResponse(
   };
 }
 
-/** A response with these headers and with `X-Request-Id`, which every response has. */
+/** A response with these headers, and those of every response. */
 function response(description: string, named: Record<string, object>) {
-  return { description, headers: { 'X-Request-Id': headers['X-Request-Id'], ...named } };
+  const { 'X-Request-Id': requestId, Vary } = headers;
+  return { description, headers: { 'X-Request-Id': requestId, Vary, ...named } };
 }
 
 function location(what: string, example: string) {
@@ -302,35 +322,54 @@ function location(what: string, example: string) {
 /** The responses to problems by the names of their components: one for all problems of an operation with one status. */
 export const problemComponents: Record<string, object> = {};
 
-function problemResponse(status: number, kinds: readonly ProblemKind[]): object {
+function problemResponse(status: number, kinds: readonly ProblemKind[], isPatch: boolean): object {
   const names = kinds.map((kind) =>
     kind.replaceAll(/(?:^|-)./g, (at) => (at.at(-1) ?? '').toUpperCase()),
   );
-  const component = kinds.length <= 2 ? names.join('Or') : `Problem${status}`;
+  const ofPatch = isPatch && status === 415; // body.ts names the media types of a patch
+  const component = ofPatch
+    ? 'UnsupportedPatch'
+    : kinds.length <= 2
+      ? names.join('Or')
+      : `Problem${status}`;
   const [title = '', ...others] = kinds.map((kind) => problemResponses[kind].title);
   const lower = others.map((other) => `, or ${other.charAt(0).toLowerCase()}${other.slice(1)}`);
   const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
   return (problemComponents[component] ??= {
-    ...response(`${title}${lower.join('')}.`, headersOf(kinds)),
+    ...response(`${title}${lower.join('')}${ofPatch ? ', for a patch' : ''}.`, {
+      ...headersOf(kinds),
+      ...(ofPatch && { 'Accept-Patch': headers['Accept-Patch'] }),
+    }),
     content: {
       [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
     },
   });
 }
 
+/** Problems of requests whose token was not checked, or is not valid. */
+const beforeLimits: readonly ProblemKind[] = [
+  'invalid-token',
+  'path-not-found',
+  'request-timeout',
+  'expectation-failed',
+  'headers-too-large',
+  'provider-unavailable',
+  'version-not-supported',
+];
+
 /** The headers of responses to these problems. Those that only some of them have are optional. */
 function headersOf(kinds: readonly ProblemKind[]): Record<string, object> {
-  const namesOf = (kind: ProblemKind) =>
-    kind === 'rate-limited' // request-limits.ts sets them
-      ? ['Retry-After', 'RateLimit', 'RateLimit-Policy']
-      : kind === 'unsupported-media-type' // body.ts sets Accept-Patch
-        ? [...Object.keys(problemResponses[kind].headers), 'Accept-Patch']
-        : Object.keys(problemResponses[kind].headers);
+  const namesOf = (kind: ProblemKind) => [
+    ...Object.keys(problemResponses[kind].headers),
+    ...(kind === 'rate-limited' ? ['Retry-After'] : []), // request-limits.ts sets it
+    ...(beforeLimits.includes(kind) ? [] : ['RateLimit', 'RateLimit-Policy']),
+  ];
   const named = Object.entries(headers).flatMap(([name, one]) => {
     const without = kinds.filter((kind) => !namesOf(kind).includes(name));
-    if (without.length === 0) return [[name, one]];
+    if (without.length === kinds.length) return [];
+    if (without.length === 0 || !one.required) return [[name, one]];
     const description = `${one.description} Absent for \`${without.join('`, `')}\`.`;
-    return without.length === kinds.length ? [] : [[name, optional({ ...one, description })]];
+    return [[name, optional({ ...one, description })]];
   });
   return Object.fromEntries(named);
 }

@@ -49,7 +49,8 @@ export const Plant = Type.Object(
   } satisfies Record<PlantField, TSchema>,
   {
     additionalProperties: false,
-    description: 'A plant with the fields that `fields` names: `name` and `tag` by default.',
+    description:
+      'A plant with the fields that `fields` names: `name` and `tag` by default. If a token without `plants:read` changes a plant, the response has only those that the request has sent, and the id.',
     examples: [{ id: 42, name: 'Monstera deliciosa', tag: 'indoor' }],
   },
 );
@@ -232,7 +233,7 @@ export const Fault = Type.Object(
     ),
     parameter: Type.Optional(
       Type.String({
-        description: 'The name of the query or path parameter.',
+        description: 'The name of the parameter in the query, the path or the headers.',
         examples: ['limit'],
       }),
     ),

@@ -60,6 +60,8 @@ const schemas = {
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
 const maxInt32 = 2 ** 31 - 1;
+/** Only these formats are known to others; the others are rules of the service. */
+const standardFormats: readonly unknown[] = ['date-time', 'uri-reference'];
 const errorsFile = fileURLToPath(new URL('../docs/reference/errors.md', import.meta.url));
 
 /** The document as text, as it is committed. */
@@ -138,7 +140,7 @@ function operationsOfRoutes() {
           ),
         },
       }),
-      responses: responsesOf(operation),
+      responses: responsesOf(operation, String(method)),
     };
   });
   addRoutes(app, {
@@ -167,6 +169,7 @@ function asPublished(schema: object): Record<string, unknown> {
     copy['description'] = `${meaning} ${sentence(copy['description'])}${refused}`;
   }
   if (portablePattern !== undefined) copy['pattern'] = portablePattern;
+  if (!standardFormats.includes(copy['format'])) delete copy['format'];
   if (copy['type'] === 'integer') {
     copy['format'] = Number(copy['maximum']) <= maxInt32 ? 'int32' : 'int64';
   }

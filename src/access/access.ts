@@ -5,6 +5,8 @@
  * owners who share with them, a manager all of the store. The scopes of a token narrow this further.
  */
 
+import { plantReadOnly } from '../problem.ts';
+
 export const roles = ['member', 'manager'] as const;
 export type Role = (typeof roles)[number];
 
@@ -38,6 +40,9 @@ export interface Identity {
 
 /** Which plants of a store a user can access: all, or those of these owners, in ascending order without duplicates. */
 export type Reach = 'all' | readonly number[];
+
+/** The plants that a change can meet: those that its token can see, and those that it can change. */
+export type ChangeReach = readonly [read: Reach, write: Reach];
 
 /** Who is calling, and what they can do. Only `identify` of a storage creates one. */
 export interface Caller extends Identity {
@@ -147,8 +152,10 @@ export function callerOf(
   if (role === 'manager') return { ...caller, read: 'all', write: 'all' };
   const ownersOf = (shares: readonly ReceivedShare[]) =>
     [caller.user, ...shares.map(([owner]) => owner)].toSorted((a, b) => a - b);
-  const write = ownersOf(received.filter(([, access]) => access === 'write'));
-  return { ...caller, read: ownersOf(received), write };
+  const writable = received.filter(([, access]) => access === 'write');
+  const read = ownersOf(received);
+  // Usually the same array, which is sent to the writer thread once.
+  return { ...caller, read, write: writable.length < received.length ? ownersOf(writable) : read };
 }
 
 /** Another user, who shares their plants with this one. */
@@ -163,6 +170,17 @@ export function reaches(reach: Reach, owner: number): boolean {
     else high = middle;
   }
   return reach[low] === owner;
+}
+
+export function changeReachOf({ read, write, scopes: granted }: ReadAccess): ChangeReach {
+  return [granted.has('plants:read') ? read : [], write];
+}
+
+/** Whether the plants of an owner can be changed. Throws `plant-read-only` if they can only be seen. */
+export function canChange([read, write]: ChangeReach, owner: number): boolean {
+  if (reaches(write, owner)) return true;
+  if (reaches(read, owner)) throw plantReadOnly();
+  return false;
 }
 
 /** What a caller who can read the plants of an owner can do with them. */

@@ -2,7 +2,7 @@
  * Tokens that users create for themselves, without an operator: how many they can have, on every storage alike.
  */
 import { stateOf, type Grant, type Scope } from './access.ts';
-import { Problem } from '../problem.ts';
+import { insufficientScope, Problem } from '../problem.ts';
 
 /** Maximum number of active tokens of a user, counted when the user creates another. */
 export const maxActiveTokens = 100;
@@ -68,21 +68,22 @@ export function familyOf(line: string | null, id: string): string {
 }
 
 /**
- * Throws `insufficient-scope` if a token cannot revoke another one of its user. A user creates a token with another one
- * for what they trust less: it can revoke itself and what descends from it. A token of an operator or an identity
- * provider can revoke all that have at most its scopes.
+ * Throws if a token cannot revoke another one of its user. A user creates a token with another one for what they trust
+ * less: it can revoke itself and what descends from it (`token-restricted`). A token of an operator or an identity provider
+ * can revoke all that have at most its scopes (`insufficient-scope`).
  */
 export function assertCanRevoke(
   { caller, tokenId, family, isStored }: Grant,
   token: { id: string; line: string | null; scopes: readonly Scope[] },
 ): void {
-  const isDescendant = isStored && family !== tokenId;
-  const canRevoke = isDescendant
-    ? token.id === tokenId || token.line?.split(' ').includes(tokenId) === true
-    : token.scopes.every((scope) => caller.scopes.has(scope));
-  if (canRevoke) return;
-  throw new Problem(
-    'insufficient-scope',
-    'Your token cannot revoke this one. A token that was created with another token can revoke itself and its descendants. Any other token can revoke tokens that have at most its scopes.',
-  );
+  if (isStored && family !== tokenId) {
+    if (token.id === tokenId || token.line?.split(' ').includes(tokenId)) return;
+    throw new Problem(
+      'token-restricted',
+      'Your token was created with another one, so it can revoke only itself and the tokens that were created with it.',
+    );
+  }
+  const missing = token.scopes.filter((scope) => !caller.scopes.has(scope)).join(' ');
+  if (missing === '') return;
+  throw insufficientScope(missing, `Your token lacks ${missing}, so it cannot revoke this one.`);
 }

@@ -10,7 +10,7 @@ export interface NewPlant {
   tag?: string;
 }
 
-/** A plant with the fields that `fields` names: `name` and `tag` by default. */
+/** A plant with the fields that `fields` names: `name` and `tag` by default. If a token without `plants:read` changes a plant, the response has only those that the request has sent, and the id. */
 export interface Plant {
   /** What the plant is called, exactly as it was sent. */
   name?: string;
@@ -26,7 +26,7 @@ export interface Plant {
 
 export type PlantField = 'id' | 'name' | 'tag' | 'owner' | 'access';
 
-/** What to change. Fields that you leave out stay as they are. A JSON object with the fields name and tag. */
+/** What to change. Fields that you leave out stay as they are. A JSON object with the field name, tag or both. */
 export interface PlantPatch {
   /** What the plant is called from now on. A string of 1 to 200 characters (code points), not only white space, without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   name?: string;
@@ -158,7 +158,7 @@ export interface Problem {
 export interface Fault {
   /** The place in the body, as a JSON Pointer (RFC 6901); empty for the whole body. */
   pointer?: string;
-  /** The name of the query or path parameter. */
+  /** The name of the parameter in the query, the path or the headers. */
   parameter?: string;
   /** What is wrong there and how to fix it. */
   detail: string;
@@ -169,6 +169,8 @@ export type ProblemKind =
   | 'invalid-request'
   | 'invalid-token'
   | 'insufficient-scope'
+  | 'token-restricted'
+  | 'plant-read-only'
   | 'quota-exceeded'
   | 'plant-not-found'
   | 'path-not-found'

@@ -44,9 +44,7 @@ export function claimsOf(payload: JWTPayload, options: OidcOptions): Claims {
       'The token is bound to a key (cnf), which is not supported. Get one that is not.',
     );
   }
-  if (userClaim === 'email' && payload['email_verified'] !== true) {
-    throw refused('The provider has not verified the email address of the user.');
-  }
+  if (userClaim === 'email') refuseUnverified(payload['email_verified']);
   const isManager =
     roleClaim !== undefined && [claimAt(payload, roleClaim)].flat().includes(managerValue);
   return {
@@ -90,6 +88,15 @@ function refuseIdToken(payload: JWTPayload): void {
   if (isForClient || idTokenClaims.some((claim) => payload[claim] !== undefined)) {
     throw refused('This is an ID token. Send the access token.');
   }
+}
+
+function refuseUnverified(isVerified: unknown): void {
+  if (isVerified === true) return;
+  throw refused(
+    isVerified === 'true'
+      ? 'The claim "email_verified" is the text "true", but must be the boolean true.'
+      : 'The provider has not verified the email address of the user ("email_verified").',
+  );
 }
 
 function nameIn(payload: JWTPayload, claim: string): string {

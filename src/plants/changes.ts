@@ -2,7 +2,7 @@
  * Changes to plants, in one form for every storage: decide.ts decides them, and each engine writes what it decides. Only
  * `copy` bypasses this.
  */
-import type { Caller, Identified, Reach } from '../access/access.ts';
+import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
@@ -29,8 +29,8 @@ export interface Creation extends Authored {
 
 interface OfPlant extends Authored {
   readonly id: number;
-  /** What the caller could write when they were identified. */
-  readonly reach: Reach;
+  /** What the caller could change when they were identified. */
+  readonly reach: ChangeReach;
 }
 
 export interface Update extends OfPlant {
@@ -111,12 +111,9 @@ export function restorationOf(
   return { kind: 'restore', ...plantFor(caller, id, request) };
 }
 
-function plantFor(
-  { store, write, identified }: Caller,
-  id: number,
-  request: string | undefined,
-): OfPlant {
-  return { store, reach: write, id, by: identified, request };
+function plantFor(caller: Caller, id: number, request: string | undefined): OfPlant {
+  const { store, identified: by } = caller;
+  return { store, reach: changeReachOf(caller), id, by, request };
 }
 
 /** The plant that the change, or an earlier one with its key, created. */

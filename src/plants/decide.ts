@@ -6,7 +6,7 @@
  * needed, or read ahead, and it can write each effect at once, or those of many changes together. The facts for a change
  * include the effects of all changes before it in its transaction: a group has the outcomes of its changes one by one.
  */
-import { reaches, type Identified, type Reach } from '../access/access.ts';
+import { canChange, type ChangeReach, type Identified } from '../access/access.ts';
 import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
 import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
@@ -21,10 +21,10 @@ export interface Facts extends PlantCounter {
   /** The largest id that the store has ever held. */
   readonly lastId: number;
   /**
-   * What the caller can write now; undefined if that has not changed since they were identified. Throws `invalid-token` if
+   * What the caller can change now; undefined if that has not changed since they were identified. Throws `invalid-token` if
    * their token was revoked.
    */
-  reachNow(by: Identified): Reach | undefined;
+  reachNow(by: Identified): ChangeReach | undefined;
   plant(id: number): OwnedPlant | undefined;
   /** The plant whose deletion is the last change of the id in the log, unless its owner was removed since. */
   deleted(id: number): OwnedPlant | undefined;
@@ -130,10 +130,10 @@ function remove(before: OwnedPlant | undefined): Outcome {
 }
 
 /** Without a log, nothing can be restored. */
-function restore(id: number, reach: Reach, facts: Facts, hasLog: boolean): Outcome {
+function restore(id: number, reach: ChangeReach, facts: Facts, hasLog: boolean): Outcome {
   const existing = facts.plant(id);
   const last = existing ?? (hasLog ? facts.deleted(id) : undefined);
-  if (last === undefined || !reaches(reach, last.owner)) return { result: undefined };
+  if (last === undefined || !canChange(reach, last.owner)) return { result: undefined };
   if (existing !== undefined) throw idInUse(id);
   return { result: last, step: { event: 'restored', before: undefined, after: last } };
 }
@@ -141,11 +141,11 @@ function restore(id: number, reach: Reach, facts: Facts, hasLog: boolean): Outco
 /** The plant if it is within reach. Throws `precondition-failed`. */
 function find(
   { id, condition }: Update | Deletion,
-  reach: Reach,
+  reach: ChangeReach,
   facts: Facts,
 ): OwnedPlant | undefined {
   const plant = facts.plant(id);
-  if (plant === undefined || !reaches(reach, plant.owner)) return undefined;
+  if (plant === undefined || !canChange(reach, plant.owner)) return undefined;
   assertCondition(condition, plant);
   return plant;
 }

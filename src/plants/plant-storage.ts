@@ -50,7 +50,8 @@ export interface PlantStorage {
 
   /**
    * Changes the members of the patch, and nothing else. Resolves to the plant, or to undefined if there is none with this
-   * id within reach. Rejects with `precondition-failed` if the condition does not hold.
+   * id within reach. Rejects with `plant-read-only` if the caller can only see it, and with `precondition-failed` if the
+   * condition does not hold.
    */
   update(
     caller: Caller,
@@ -60,14 +61,15 @@ export interface PlantStorage {
   ): Promise<OwnedPlant | undefined>;
 
   /**
-   * Resolves to false if there was no plant with this id within reach. Rejects with `precondition-failed` if the
-   * condition does not hold.
+   * Resolves to false if there was no plant with this id within reach. Rejects with `plant-read-only` and
+   * `precondition-failed` as `update` does.
    */
   delete(caller: Caller, id: number, options?: ChangeOptions): Promise<boolean>;
 
   /**
    * Brings a deleted plant back as it was, with its owner and id. Resolves to undefined if the log (change-log.ts) has no
-   * such plant within reach. Rejects with `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
+   * such plant within reach. Rejects with `plant-read-only` if the caller can only see the plant or its history, with
+   * `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
    */
   restore(caller: Caller, id: number, options?: ChangeOptions): Promise<OwnedPlant | undefined>;
 

@@ -100,7 +100,8 @@ export const PlantPatch = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'a JSON object with the fields name and tag',
+    minProperties: 1,
+    description: 'a JSON object with the field name, tag or both',
     meaning: 'What to change. Fields that you leave out stay as they are.',
     examples: [{ name: 'Monstera deliciosa' }],
   },

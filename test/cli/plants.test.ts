@@ -10,6 +10,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
+import { scopes } from '../../src/access/access.ts';
 import { PlantStore } from '../../src/client/client.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { startApp } from '../support/app.ts';
@@ -109,6 +110,29 @@ describe('plants', { concurrency: 2 }, () => {
       `Deleted plant 7: Ivy. Undo: npx plant-store plants restore 7 --url '${url}'`,
     );
     assert.equal(await ok('list'), '[]');
+  });
+
+  it('rm, edit and restore say only what the token can see or change', async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice', { scopes });
+    await app.call('POST', '/plants', { token: alice, json: { name: 'Monstera', tag: 'hers' } });
+    await app.call('PUT', '/shares/bob', { token: alice, json: { access: 'read' } });
+    const envOf = (token: string) => ({
+      PLANT_STORE_URL: app.address,
+      PLANT_STORE_TOKEN: token,
+    });
+    const refused = await run(['plants', 'rm', '1'], { env: envOf(await app.token('bob')) });
+    assert.deepEqual(
+      [refused.status, refused.stdout, refused.stderr],
+      [1, '', 'error: You can see plant 1, but not delete it.\n'],
+    );
+    const writing = envOf(await app.token('alice', { scopes: ['plants:write'] }));
+    assert.equal(
+      await shownBy(['plants', 'edit', '1', '--tag', 'x'], writing),
+      'Updated plant 1.\n',
+    );
+    await app.call('DELETE', '/plants/1', { token: alice });
+    assert.equal(await shownBy(['plants', 'restore', '1'], writing), 'Restored plant 1.\n');
   });
 
   it('edit, restore and history change a plant and show who changed it', async (t) => {

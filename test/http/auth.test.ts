@@ -21,8 +21,9 @@ describe('authentication', () => {
   it('returns 401 with a bare challenge if no token is sent', async (t) => {
     const { call } = await startApp(t);
     for (const [method, path] of operations) {
-      const { status, headers } = await call(method, path);
+      const { status, headers, text } = await call(method, path);
       assert.deepEqual([status, headers.get('www-authenticate')], [401, 'Bearer'], method);
+      if (method !== 'HEAD') assert.match(text, /ask whoever runs this service/);
     }
   });
 
@@ -134,25 +135,6 @@ describe('authorization', () => {
       (await call('GET', '/plants', { token: readOnly })).text,
       '[{"name":"a","tag":""}]',
     );
-  });
-
-  it('applies a change of role to the next request', async (t) => {
-    const { call, token } = await startApp(t);
-    const [alice, bob] = [await token('alice'), await token('bob')];
-    await call('POST', '/plants', { token: alice, json: { name: 'hers' } });
-    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404);
-    await token('bob', { role: 'manager' });
-    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 200);
-    await token('bob', { role: 'member' });
-    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404);
-  });
-
-  it('refuses a revoked token from the next request on', async (t) => {
-    const { call, token, storage } = await startApp(t);
-    const alice = await token('alice');
-    assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-    await storage.identity.revokeToken(idOf(alice), Date.now());
-    assert.equal((await call('GET', '/plants', { token: alice })).status, 401);
   });
 });
 

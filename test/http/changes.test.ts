@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { startApp, type Answer, type CallOptions, type TestApp } from '../support/app.ts';
+import { startApp, type Answer, type CallOptions } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 
 const entityTag = /^"[\w-]{22}"$/;
@@ -39,16 +39,10 @@ describe('PATCH', () => {
       name: 'Palm',
       tag: 'y',
     });
-    const unchanged = await patch({});
-    assert.deepEqual([unchanged.status, unchanged.json], [200, { id: 1, name: 'Palm', tag: 'y' }]);
     const { text } = await call('GET', '/plants/1', { token: alice });
     assert.equal(text, '{"name":"Palm","tag":"y"}');
     const byDefault = await call('PATCH', '/plants/1', { token: alice, json: { name: 'Palm' } });
     assert.equal(byDefault.text, text);
-    assert.equal(
-      (await call('GET', `/plants${all}`, { token: alice })).text,
-      `[${unchanged.text}]`,
-    );
   });
 
   it('accepts JSON of two media types, which Accept-Patch names', async (t) => {
@@ -86,6 +80,7 @@ describe('PATCH', () => {
       ['{"name":" ","tag":1}', ['/name', '/tag']],
       [`{"tag":"${'a'.repeat(101)}"}`, ['/tag']],
       ['{"tag":"a","tag":"b"}', ['/tag']],
+      ['{}', ['']],
       ['[]', ['']],
       ['null', ['']],
       ['', ['']],
@@ -107,44 +102,63 @@ describe('PATCH', () => {
     assert.equal(text, '{"name":"Monstera","tag":"indoor"}');
     assert.equal(headers.get('etag'), created.headers.get('etag'));
   });
+});
 
-  it('is for those who can write the plant, whose owner stays', async (t) => {
-    const { call, token, alice } = await startWithPlant(t);
-    const sharing = await token('alice', { scopes: ['shares:write'] });
-    for (const [user, access] of [
-      ['bob', 'write'],
-      ['carol', 'read'],
-    ] as const) {
-      await call('PUT', `/shares/${user}`, { token: sharing, json: { access } });
-    }
-    const tokens = {
-      alice,
-      bob: await token('bob'),
-      eve: await token('eve', { role: 'manager' }),
-    };
-    for (const [name, writer] of Object.entries(tokens)) {
-      const { status, json } = await call('PATCH', '/plants/1', { token: writer, json: { name } });
-      assert.deepEqual([status, json], [200, { name, tag: 'indoor' }]);
-    }
-    const others = [
-      await token('carol'),
-      await token('dave'),
-      await token('alice', { store: 'elsewhere' }),
-    ];
-    for (const other of others) {
-      const answer = await call('PATCH', '/plants/1', { token: other, json: { name: 'x' } });
-      assert.deepEqual(refusal(answer), [404, 'plant-not-found']);
-    }
-    const reading = await token('alice', { scopes: ['plants:read'] });
-    const refused = await call('PATCH', '/plants/1', { token: reading, json: { name: 'x' } });
-    assert.deepEqual(refusal(refused), [403, 'insufficient-scope']);
-    await call('DELETE', '/shares/bob', { token: sharing });
-    assert.equal((await call('GET', '/plants/1', { token: tokens.bob })).status, 404);
-    assert.equal(
-      (await call('GET', '/plants/1', { token: alice })).text,
-      '{"name":"eve","tag":"indoor"}',
+it('a change is refused with the reason to those who can only read the plant', async (t) => {
+  const { call, token, alice } = await startWithPlant(t);
+  await call('POST', '/plants', { token: alice, json: { name: 'gone' } });
+  await call('DELETE', '/plants/2', { token: alice });
+  const sharing = await token('alice', { scopes: ['shares:write'] });
+  await call('PUT', '/shares/bob', { token: sharing, json: { access: 'read' } });
+  const requests = [
+    ['PATCH', '/plants/1', { name: 'x' }],
+    ['DELETE', '/plants/1'],
+    ['POST', '/plants/1/restore'],
+    ['POST', '/plants/2/restore'],
+  ] as const;
+  const send = async (by: string, which: number, headers: Record<string, string> = {}) => {
+    const [method, path, json] = requests[which] ?? assert.fail();
+    return call(method, path, { token: by, json, headers });
+  };
+  const [bob, blind] = [await token('bob'), await token('bob', { scopes: ['plants:write'] })];
+  for (const at of requests.keys()) {
+    const refused = await send(bob, at, at < 2 ? { 'if-match': '"x"' } : {});
+    assert.deepEqual(refusal(refused), [403, 'plant-read-only']);
+    assert.equal(refused.headers.get('www-authenticate'), null, 'no scope would help');
+    const unseen = await send(blind, at);
+    assert.deepEqual(
+      [unseen.status, unseen.text],
+      [404, (await send(await token('eve'), at)).text],
     );
-  });
+  }
+});
+
+it('without plants:read, a change shows only what the client has sent, and the id', async (t) => {
+  const { call, token } = await startWithPlant(t);
+  const writing = await token('alice', { scopes: ['plants:write'] });
+  const everything = '?fields=owner,id,tag,access,name';
+  const send = async (method: string, path: string, json?: object, key = '') => {
+    const headers: Record<string, string> = key === '' ? {} : { 'idempotency-key': key };
+    const answer = await call(method, path, { token: writing, json, headers });
+    assert.equal(answer.headers.get('etag'), null);
+    return answer.text;
+  };
+  assert.equal(await send('PATCH', '/plants/1', { name: 'a' }), '{"name":"a"}');
+  assert.equal(await send('PATCH', '/plants/1?fields=tag', { name: 'a' }), '{"id":1}');
+  assert.equal(await send('PATCH', `/plants/1${everything}`, { tag: null }), '{"id":1,"tag":""}');
+  const both = { name: 'b', tag: 'c' };
+  assert.equal(
+    await send('PATCH', `/plants/1${everything}`, both),
+    '{"id":1,"tag":"c","name":"b"}',
+  );
+  for (let round = 0; round < 2; round++) {
+    const created = await send('POST', '/plants', { name: 'd' }, '"k"');
+    assert.equal(created, '{"name":"d","tag":""}');
+    const shown = await send('POST', `/plants${everything}`, { name: 'd' }, '"k"');
+    assert.equal(shown, '{"id":2,"tag":"","name":"d"}');
+  }
+  assert.equal(await send('DELETE', '/plants/1'), '');
+  assert.equal(await send('POST', '/plants/1/restore'), '{"id":1}');
 });
 
 describe('entity tags', () => {
@@ -159,7 +173,7 @@ describe('entity tags', () => {
       assert.equal(await etagOf('GET', path), first);
       assert.equal(await etagOf('HEAD', path), first);
     }
-    assert.equal(await etagOf('PATCH', '/plants/1', {}), first);
+    assert.equal(await etagOf('PATCH', '/plants/1', { tag: 'indoor' }), first);
     const second = await etagOf('PATCH', '/plants/1', { name: 'Ficus' });
     assert.match(second, entityTag);
     assert.notEqual(second, first);
@@ -278,7 +292,11 @@ describe('entity tags', () => {
         const headers = headersOf(name, value, etag);
         const answer = await call(method, '/plants/1', { token: alice, json, headers });
         assert.deepEqual(refusal(answer), [400, 'invalid-request'], `${method} ${value}`);
-        assert.match(answer.text, new RegExp(name, 'i'));
+        const { errors } = answer.json as { errors: { parameter: string }[] };
+        assert.deepEqual(
+          errors.map(({ parameter }) => parameter.toLowerCase()),
+          [name],
+        );
       }
     }
   });
@@ -303,20 +321,6 @@ describe('entity tags', () => {
         }
       }
     }
-  });
-
-  it('let one of 32 concurrent updates through', async (t) => {
-    const { call, alice, created } = await startWithPlant(t);
-    const headers = { 'if-match': created.headers.get('etag') ?? '' };
-    const answers = await Promise.all(
-      Array.from({ length: 32 }, (_, at) =>
-        call('PATCH', '/plants/1', { token: alice, json: { name: `n${at}` }, headers }),
-      ),
-    );
-    const statuses = Map.groupBy(answers, ({ status }) => status);
-    assert.deepEqual([statuses.get(200)?.length, statuses.get(412)?.length], [1, 31]);
-    const { text } = await call('GET', '/plants/1', { token: alice });
-    assert.equal(text, statuses.get(200)?.[0]?.text);
   });
 });
 
@@ -347,72 +351,13 @@ describe('restore', () => {
       refusal(await call('POST', `/plants/${id}/restore`, { token: by }));
     const bob = await token('bob');
     const eve = await token('eve', { role: 'manager' });
-    const stranger = await token('alice', { store: 'elsewhere' });
     for (const one of [alice, eve]) assert.deepEqual(await restore(one), [409, 'id-taken']);
-    for (const one of [bob, stranger])
-      assert.deepEqual(await restore(one), [404, 'plant-not-found']);
+    assert.deepEqual(await restore(bob), [404, 'plant-not-found']);
     assert.deepEqual(await restore(alice, 2), [404, 'plant-not-found']);
     await call('DELETE', '/plants/1', { token: alice });
-    for (const one of [bob, stranger])
-      assert.deepEqual(await restore(one), [404, 'plant-not-found']);
+    assert.deepEqual(await restore(bob), [404, 'plant-not-found']);
     const reading = await token('alice', { scopes: ['plants:read'] });
     assert.deepEqual(await restore(reading), [403, 'insufficient-scope']);
-    const answers = await Promise.all(Array.from({ length: 8 }, async () => restore(alice)));
-    assert.deepEqual(answers.filter(([status]) => status === 200).length, 1);
-    assert.deepEqual(answers.filter(([status]) => status === 409).length, 7);
-  });
-
-  it('is for those who share with write access, not with read access', async (t) => {
-    const { call, token, alice } = await startWithPlant(t);
-    const sharing = await token('alice', { scopes: ['shares:write'] });
-    const bob = await token('bob');
-    await call('PUT', '/shares/bob', { token: sharing, json: { access: 'read' } });
-    await call('DELETE', '/plants/1', { token: alice });
-    assert.equal((await call('POST', '/plants/1/restore', { token: bob })).status, 404);
-    assert.equal((await call('GET', '/plants/1/history', { token: bob })).status, 200);
-    await call('PUT', '/shares/bob', { token: sharing, json: { access: 'write' } });
-    assert.equal((await call('POST', '/plants/1/restore', { token: bob })).status, 200);
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
-    await call('DELETE', '/shares/bob', { token: sharing });
-    assert.equal((await call('GET', '/plants/1', { token: bob })).status, 404, 'it stays hers');
-  });
-
-  it('restores the last plant with an id only, and only for those who had access to it', async (t) => {
-    const { call, token, alice } = await startWithPlant(t);
-    const bob = await token('bob');
-    await call('DELETE', '/plants/1', { token: alice });
-    await call('POST', '/plants', { token: bob, json: { name: 'his', id: 1 } });
-    const restore = (by: string) => call('POST', '/plants/1/restore', { token: by });
-    assert.deepEqual(refusal(await restore(alice)), [404, 'plant-not-found']);
-    assert.deepEqual(refusal(await restore(bob)), [409, 'id-taken']);
-    assert.equal((await call('GET', '/plants/1/history', { token: alice })).status, 404);
-    await call('DELETE', '/plants/1', { token: bob });
-    assert.deepEqual(refusal(await restore(alice)), [404, 'plant-not-found']);
-    assert.equal((await call('GET', '/plants/1/history', { token: alice })).status, 404);
-    assert.equal((await restore(bob)).text, '{"name":"his","tag":""}');
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 404);
-    const { json } = await call('GET', '/plants/1/history', { token: bob });
-    assert.deepEqual(eventsOf(json), ['restored bob', 'deleted bob', 'created bob']);
-  });
-
-  it('gives a new user nothing of a removed one with the same name', async (t) => {
-    const { call, token, alice, storage } = await startWithPlant(t);
-    await call('DELETE', '/plants/1', { token: alice });
-    await removeUser(storage, 'alice');
-    const again = await token('alice');
-    const eve = await token('eve', { role: 'manager' });
-    for (const one of [again, eve]) {
-      const restored = await call('POST', '/plants/1/restore', { token: one });
-      assert.deepEqual(refusal(restored), [404, 'plant-not-found']);
-      const history = await call('GET', '/plants/1/history', { token: one });
-      assert.deepEqual(refusal(history), [404, 'plant-not-found']);
-    }
-    await call('POST', '/plants', { token: again, json: { name: 'new', id: 1 } });
-    await call('DELETE', '/plants/1', { token: again });
-    assert.equal(
-      (await call('POST', '/plants/1/restore', { token: again })).text,
-      '{"name":"new","tag":""}',
-    );
   });
 
   it('counts for the quota of the owner', async (t) => {
@@ -437,66 +382,32 @@ interface Entry {
   before?: { name: string; tag: string; owner: string };
 }
 
-function eventsOf(json: unknown): string[] {
-  return (json as Entry[]).map(({ event, user = 'operator' }) => `${event} ${user}`);
-}
-
-/** As an operator does it, without plants. */
-async function removeUser(storage: TestApp['storage'], name: string): Promise<void> {
-  const user = await storage.users.find('main', name);
-  assert.ok(user);
-  while ((await storage.users.endAccess(user, Date.now(), 10)) > 0);
-  assert.ok(await storage.users.remove(user, Date.now()));
-}
-
 describe('history', () => {
-  it('shows who did what and when, newest first, with what was there before', async (t) => {
+  it('shows who did what and when, with what was there before', async (t) => {
     const beforeMs = Date.now();
     const { call, token, alice, storage } = await startWithPlant(t);
-    const eve = await token('eve', { role: 'manager' });
+    await call('PATCH', '/plants/1', { token: alice, json: { name: 'Ficus', tag: null } });
+    const owner = await storage.users.find('main', 'alice');
     const bob = await token('bob');
-    await call('PATCH', '/plants/1', { token: eve, json: { name: 'Ficus', tag: null } });
-    await call('PATCH', '/plants/1', { token: alice, json: { name: 'Ficus' } });
-    await call('DELETE', '/plants/1', { token: alice });
-    await call('POST', '/plants/1/restore', { token: eve });
-    const [owner, heir] = [
-      await storage.users.find('main', 'alice'),
-      await storage.users.find('main', 'bob'),
-    ];
+    const heir = await storage.users.find('main', 'bob');
     assert.ok(owner && heir);
     await storage.users.movePlants(owner, heir.user, 10);
-    const { status, json } = await call('GET', '/plants/1/history', { token: bob });
-    assert.equal(status, 200);
-    const entries = json as Entry[];
-    const first = { name: 'Monstera', tag: 'indoor', owner: 'alice' };
-    const second = { name: 'Ficus', tag: '', owner: 'alice' };
-    assert.deepEqual(
-      entries.map(({ event, user, before }) => ({
-        event,
-        ...(user !== undefined && { user }),
-        ...(before !== undefined && { before }),
-      })),
-      [
-        { event: 'moved', before: second },
-        { event: 'restored', user: 'eve' },
-        { event: 'deleted', user: 'alice', before: second },
-        { event: 'updated', user: 'eve', before: first },
-        { event: 'created', user: 'alice' },
-      ],
-    );
-    const times = entries.map(({ at }) => Date.parse(at)).toReversed();
-    assert.deepEqual(
-      times,
-      times.toSorted((a, b) => a - b),
-    );
-    assert.ok((times[0] ?? 0) >= beforeMs && (times.at(-1) ?? 0) <= Date.now());
-    for (const { at } of entries) assert.equal(new Date(at).toISOString(), at);
-    assert.equal(
-      (await call('GET', '/plants/1/history', { token: alice })).status,
-      404,
-      'it moved',
-    );
-    assert.deepEqual((await call('GET', '/plants/1/history', { token: eve })).json, json);
+    const history = (by: string) => call('GET', '/plants/1/history', { token: by });
+    const { status, text, json } = await history(bob);
+    const times = (json as Entry[]).map(({ at }) => at);
+    const shown = [
+      `{"event":"moved","at":"${times[0]}","before":{"name":"Ficus","tag":"","owner":"alice"}}`,
+      `{"event":"updated","at":"${times[1]}","user":"alice","before":{"name":"Monstera","tag":"indoor","owner":"alice"}}`,
+      `{"event":"created","at":"${times[2]}","user":"alice"}`,
+    ];
+    assert.deepEqual([status, text], [200, `[${shown.join()}]`]);
+    for (const at of times) {
+      assert.equal(new Date(at).toISOString(), at);
+      assert.ok(Date.parse(at) >= beforeMs && Date.parse(at) <= Date.now());
+    }
+    assert.deepEqual(refusal(await history(alice)), [404, 'plant-not-found']);
+    const head = await call('HEAD', '/plants/1/history', { token: bob });
+    assert.deepEqual([head.status, head.text], [200, '']);
   });
 
   it('has the newest changes up to the limit', async (t) => {
@@ -512,40 +423,6 @@ describe('history', () => {
     assert.deepEqual((await history('?limit=2')).json, entries.slice(0, 2));
     for (const query of ['?limit=0', '?limit=101', '?limit=x', '?limit=1&limit=2', '?after=1']) {
       assert.equal((await history(query)).status, 400, query);
-    }
-  });
-
-  it('is for those who can read the plant, and stays after its deletion', async (t) => {
-    const { call, token, alice } = await startWithPlant(t);
-    const eve = await token('eve', { role: 'manager' });
-    const others = [await token('bob'), await token('alice', { store: 'elsewhere' })];
-    const history = (by: string, id = 1) => call('GET', `/plants/${id}/history`, { token: by });
-    const head = await call('HEAD', '/plants/1/history', { token: alice });
-    assert.deepEqual([head.status, head.text], [200, '']);
-    for (const events of [['created alice'], ['deleted alice', 'created alice']]) {
-      for (const one of [alice, eve]) assert.deepEqual(eventsOf((await history(one)).json), events);
-      for (const other of others) {
-        assert.deepEqual(refusal(await history(other)), [404, 'plant-not-found']);
-      }
-      await call('DELETE', '/plants/1', { token: alice });
-    }
-    assert.deepEqual(refusal(await history(alice, 2)), [404, 'plant-not-found']);
-    const writing = await token('alice', { scopes: ['plants:write'] });
-    assert.deepEqual(refusal(await history(writing)), [403, 'insufficient-scope']);
-  });
-
-  it('has nothing of an earlier plant with the same id', async (t) => {
-    const { call, token, alice } = await startWithPlant(t);
-    await call('PATCH', '/plants/1', { token: alice, json: { name: 'secret' } });
-    await call('DELETE', '/plants/1', { token: alice });
-    const bob = await token('bob');
-    const eve = await token('eve', { role: 'manager' });
-    await call('POST', '/plants', { token: bob, json: { name: 'his', id: 1 } });
-    await call('PATCH', '/plants/1', { token: bob, json: { tag: 't' } });
-    for (const one of [bob, eve]) {
-      const { text, json } = await call('GET', '/plants/1/history', { token: one });
-      assert.deepEqual(eventsOf(json), ['updated bob', 'created bob']);
-      assert.doesNotMatch(text, /secret|Monstera|alice/);
     }
   });
 });

@@ -2,6 +2,7 @@
  * Creates with an Idempotency-Key. test/cli/repeated-creates.ts sends them through processes that die.
  */
 import assert from 'node:assert/strict';
+import openapi from '../../openapi.json' with { type: 'json' };
 import { startApp, type TestApp } from '../support/app.ts';
 import { it } from '../support/storages.ts';
 
@@ -84,13 +85,23 @@ it('refuses a malformed key', async (t) => {
   const app = await startApp(t);
   const create = createWith(app, await app.token('alice'));
   const long = 'k'.repeat(256);
+  const published = new RegExp(openapi.components.parameters['Idempotency-Key'].schema.pattern);
   for (const key of ['', '""', '"', 'a b', 'a,b', '"a\\b"', '"a"; x', 'é', long, `"${long}"`]) {
     const { status, json } = await create(key, { name: 'Fern' });
     assert.equal(status, 400, key);
     assert.match(String((json as Json)['detail']), /^Send one "Idempotency-Key" of 1 to 255/);
+    assert.partialDeepStrictEqual(json, { errors: [{ parameter: 'Idempotency-Key' }] });
+    assert.doesNotMatch(key, published);
   }
-  assert.equal((await create(`"${long.slice(1)}"`, { name: 'Fern' })).status, 201);
-  assert.equal((await create('"a\\"b\\\\ c"', { name: 'Fern' })).status, 201);
+  for (const key of [
+    `"${long.slice(1)}"`,
+    `"${'\\"'.repeat(255)}"`,
+    '"a\\"b\\\\ c"',
+    '8e03978e-40d5',
+  ]) {
+    assert.equal((await create(key, { name: 'Fern' })).status, 201, key);
+    assert.match(key, published);
+  }
 });
 
 it('a key can be used again after 24 hours', async (t) => {

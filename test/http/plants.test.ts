@@ -18,71 +18,6 @@ describe('create', () => {
     const found = await call('GET', '/plants/7', { token: alice });
     assert.deepEqual([found.status, found.text], [200, created.text]);
   });
-
-  it('uses an empty tag and the next id by default', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    await call('POST', '/plants', { token: alice, json: { name: 'a', id: 41 } });
-    const { text, headers } = await call('POST', '/plants', { token: alice, json: { name: 'b' } });
-    assert.equal(text, '{"name":"b","tag":""}');
-    assert.equal(headers.get('location'), '/plants/42');
-  });
-
-  it('returns the requested fields in their order', async (t) => {
-    const { call, token } = await startApp(t);
-    const path = '/plants?fields=tag,id,name';
-    const { text } = await call('POST', path, { token: await token('alice'), json: { name: 'a' } });
-    assert.equal(text, '{"tag":"","id":1,"name":"a"}');
-  });
-
-  it('returns 409 without a change if any user of the store has the id', async (t) => {
-    const { call, token } = await startApp(t);
-    const [alice, bob] = [await token('alice'), await token('bob')];
-    await call('POST', '/plants', { token: alice, json: { name: 'hers', id: 1 } });
-    for (const owner of [alice, bob]) {
-      const taken = await call('POST', '/plants', { token: owner, json: { name: 'new', id: 1 } });
-      assert.equal(taken.status, 409);
-      assert.partialDeepStrictEqual(taken.json, { type: '/problems/id-taken' });
-    }
-    assert.equal(
-      (await call('GET', '/plants', { token: alice })).text,
-      '[{"name":"hers","tag":""}]',
-    );
-    assert.equal((await call('GET', '/plants', { token: bob })).text, '[]');
-  });
-
-  it('assigns a random free id if a client has used the largest one', async (t) => {
-    const { call, token } = await startApp(t);
-    const options = { token: await token('alice') };
-    const id = Number.MAX_SAFE_INTEGER;
-    await call('POST', '/plants', { ...options, json: { name: 'last', id } });
-    const created = await call('POST', '/plants?fields=id,name', {
-      ...options,
-      json: { name: 'next' },
-    });
-    assert.equal(created.status, 201);
-    const plant = created.json as { id: number };
-    assert.ok(Number.isSafeInteger(plant.id) && plant.id > 0 && plant.id < id, created.text);
-    assert.equal(created.headers.get('location'), `/plants/${plant.id}`);
-    const { json } = await call('GET', '/plants?fields=id,name', options);
-    assert.deepEqual(json, [plant, { id, name: 'last' }]);
-  });
-
-  it('allows the same id in two stores', async (t) => {
-    const { call, token } = await startApp(t);
-    const here = await token('alice');
-    const there = await token('alice', { store: 'elsewhere' });
-    for (const one of [here, there]) {
-      const json = { name: one === here ? 'here' : 'there', id: 1 };
-      assert.equal((await call('POST', '/plants', { token: one, json })).status, 201);
-    }
-    assert.equal(
-      (await call('GET', '/plants/1', { token: here })).text,
-      '{"name":"here","tag":""}',
-    );
-    assert.equal((await call('DELETE', '/plants/1', { token: there })).status, 204);
-    assert.equal((await call('GET', '/plants/1', { token: here })).status, 200);
-  });
 });
 
 describe('get and delete', () => {
@@ -95,8 +30,6 @@ describe('get and delete', () => {
     assert.equal(deleted.headers.get('content-type'), null);
     assert.equal((await call('GET', '/plants/1', { token: alice })).status, 404);
     assert.equal((await call('DELETE', '/plants/1', { token: alice })).status, 404);
-    assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
-    assert.equal((await call('GET', '/plants?tag=t', { token: alice })).text, '[]');
   });
 
   it("returns the same bytes for another user's plant and a missing one", async (t) => {
@@ -116,20 +49,6 @@ describe('get and delete', () => {
     assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
   });
 
-  it('allows managers to read and delete every plant of their own store only', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    const manager = await token('maria', { role: 'manager' });
-    const elsewhere = await token('emil', { role: 'manager', store: 'elsewhere' });
-    await call('POST', '/plants', { token: alice, json: { name: 'hers', id: 1 } });
-    assert.equal((await call('GET', '/plants/1', { token: elsewhere })).status, 404);
-    assert.equal((await call('DELETE', '/plants/1', { token: elsewhere })).status, 404);
-    assert.equal((await call('GET', '/plants', { token: elsewhere })).text, '[]');
-    assert.equal((await call('GET', '/plants/1', { token: manager })).status, 200);
-    assert.equal((await call('DELETE', '/plants/1', { token: manager })).status, 204);
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 404);
-  });
-
   it('accepts a content type without a body', async (t) => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
@@ -145,7 +64,9 @@ describe('get and delete', () => {
     const { call, token } = await startApp(t);
     const alice = await token('alice');
     await call('POST', '/plants', { token: alice, json: { name: 'a' } });
-    assert.equal((await call('DELETE', '/plants/1', { token: alice, json: {} })).status, 400);
+    const refused = await call('DELETE', '/plants/1', { token: alice, json: {} });
+    assert.equal(refused.status, 400);
+    assert.partialDeepStrictEqual(refused.json, { errors: [{ pointer: '' }] });
     assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
   });
 });
@@ -161,6 +82,7 @@ describe('HEAD and OPTIONS', () => {
       '/plants?limit=1',
       '/plants/1',
       '/plants/9',
+      '/token',
       '/livez',
       '/openapi.json',
     ];
@@ -188,17 +110,6 @@ describe('HEAD and OPTIONS', () => {
     assert.equal(await lengthOf('HEAD'), await lengthOf('GET'));
   });
 
-  it('HEAD of a streamed list has no length', async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice');
-    await app.database.fill(
-      Array.from({ length: 4_000 }, (_, at) => ({ id: at + 1, tag: '', name: 'n'.repeat(20) })),
-    );
-    const head = await app.call('HEAD', '/plants', { token: alice });
-    assert.deepEqual([head.status, head.text], [200, '']);
-    assert.equal(head.headers.get('content-length'), null);
-  });
-
   it('OPTIONS and 405 return the methods of a path, without a token', async (t) => {
     const { call } = await startApp(t);
     const allowed = {
@@ -206,6 +117,9 @@ describe('HEAD and OPTIONS', () => {
       '/plants/1': 'DELETE, GET, HEAD, OPTIONS, PATCH',
       '/plants/1/restore': 'OPTIONS, POST',
       '/plants/1/history': 'GET, HEAD, OPTIONS',
+      '/token': 'DELETE, GET, HEAD, OPTIONS',
+      '/tokens': 'GET, HEAD, OPTIONS, POST',
+      '/tokens/000000001-22894e9580395e64': 'DELETE, OPTIONS',
       '/livez': 'GET, HEAD, OPTIONS',
     };
     for (const [path, allow] of Object.entries(allowed)) {
@@ -251,14 +165,6 @@ it('returns addresses below the base URL', async (t) => {
   assert.equal(headers.get('link'), link);
   const { json } = await call('GET', '/openapi.json');
   assert.partialDeepStrictEqual(json, { servers: [{ url: 'https://plants.example/api' }] });
-});
-
-it('returns nothing but its health without a token', async (t) => {
-  const { call } = await startApp(t);
-  for (const path of ['/livez', '/readyz']) {
-    const { status, text } = await call('GET', path);
-    assert.deepEqual([status, text], [200, '{"status":"ok"}']);
-  }
 });
 
 it('gives every response its own request id', async (t) => {

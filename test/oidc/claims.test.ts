@@ -15,6 +15,7 @@ interface Seen {
   store?: string;
   role?: string;
   scopes?: string[];
+  detail?: string;
 }
 
 /** Returns a function that shows what a token with these claims grants. */
@@ -44,7 +45,9 @@ describe('claims', () => {
     const email = 'alice@plants.example';
     assert.equal((await see({ email, email_verified: true })).user, email);
     for (const verified of [undefined, false, 'true', 1]) {
-      assert.equal((await see({ email, email_verified: verified })).status, 401);
+      const { status, detail } = await see({ email, email_verified: verified });
+      assert.equal(status, 401);
+      assert.match(detail ?? '', verified === 'true' ? /is the text "true"/ : /email_verified/);
     }
   });
 
@@ -74,7 +77,7 @@ describe('claims', () => {
     assert.deepEqual((await see({ scope: undefined, scp: both })).scopes, both);
     assert.deepEqual((await see({ scope: undefined, scp: 'plants:read' })).scopes, ['plants:read']);
     for (const scope of [undefined, '', 'PLANTS:READ', 'plants:read2', 7, { 0: 'plants:read' }]) {
-      assert.equal((await see({ scope })).status, 403, JSON.stringify(scope));
+      assert.deepEqual((await see({ scope })).scopes, [], JSON.stringify(scope));
     }
     const prefixed = await start(t, { scopePrefix: 'api://plants/' });
     const scope = 'plants:write api://plants/plants:read';

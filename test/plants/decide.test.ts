@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { reaches, type Identified, type Reach } from '../../src/access/access.ts';
+import { reaches, type ChangeReach, type Identified, type Reach } from '../../src/access/access.ts';
 import type { Change } from '../../src/plants/changes.ts';
 import { entityTag, type Condition } from '../../src/plants/condition.ts';
 import { decide, type Effect, type Facts, type Rules } from '../../src/plants/decide.ts';
@@ -40,6 +40,7 @@ const refusals = {
   'quota-exceeded user': /^A user of this service/,
   'quota-exceeded store': /^A store of this service/,
   'precondition-failed': /./,
+  'plant-read-only': /./,
   'idempotency-key-reused': /./,
   'invalid-token': /./,
 };
@@ -77,7 +78,7 @@ class Model implements Facts {
   readonly bin = new Map<number, OwnedPlant>();
   keys: StoredKey[] = [];
   nowMs = 0;
-  readonly reach = new Map<number, Reach>(users.map((user) => [user, [user]]));
+  readonly reach = new Map<number, ChangeReach>(users.map((user) => [user, [[user], [user]]]));
   readonly revoked = new Set<number>();
   /** The users whose callers were identified before their grants changed. */
   readonly outdated = new Set<number>();
@@ -87,7 +88,7 @@ class Model implements Facts {
     this.lastId = lastId;
   }
 
-  reachNow([, , user]: Identified): Reach | undefined {
+  reachNow([, , user]: Identified): ChangeReach | undefined {
     if (this.revoked.has(user)) throw tokenEnded('revoked');
     return this.outdated.has(user) ? this.reach.get(user) : undefined;
   }
@@ -124,19 +125,25 @@ class Model implements Facts {
   apply(change: Change): Outcome {
     const user = change.by[2];
     if (this.revoked.has(user)) return 'invalid-token';
-    const isInReach = (plant: OwnedPlant | undefined) =>
-      plant !== undefined && reaches(this.reach.get(user) ?? [], plant.owner);
+    const accessTo = (plant: OwnedPlant | undefined) => {
+      const [read, write] = this.reach.get(user) ?? [[], []];
+      if (plant === undefined) return 'none';
+      if (reaches(write, plant.owner)) return 'write';
+      return reaches(read, plant.owner) ? 'read' : 'none';
+    };
     if (change.kind === 'create') return this.#create(change);
     const { kind, id } = change;
     const present = this.plants.get(id);
     if (kind === 'restore') {
       const lost = this.rules.hasLog ? this.bin.get(id) : undefined;
-      if (isInReach(present)) return 'id-taken restore';
-      if (present !== undefined || lost === undefined || !isInReach(lost))
-        return { result: undefined };
+      const access = accessTo(present ?? lost);
+      if (access === 'read') return 'plant-read-only';
+      if (access === 'write' && present !== undefined) return 'id-taken restore';
+      if (access === 'none' || lost === undefined) return { result: undefined };
       return this.#full(lost.owner) ?? this.#set(change, id, lost, lost);
     }
-    if (present === undefined || !isInReach(present))
+    if (accessTo(present) === 'read') return 'plant-read-only';
+    if (present === undefined || accessTo(present) === 'none')
       return { result: kind === 'delete' ? false : undefined };
     const { match, noneMatch } = change.condition ?? {};
     const tag = entityTag(present);
@@ -264,10 +271,7 @@ class Run {
     switch (this.#below(12)) {
       case 0:
       case 1:
-        reach.set(
-          user,
-          this.#pick<Reach>(['all', [user], users, [1, user].slice(user === 1 ? 1 : 0)]),
-        );
+        reach.set(user, this.#reachOf(user));
         outdated.add(user);
         break;
       case 2:
@@ -283,13 +287,28 @@ class Run {
     }
   }
 
+  /** A token without `plants:read` sees nothing. */
+  #reachOf(user: number): ChangeReach {
+    const write = this.#pick<Reach>(['all', [user], users, [1, user].slice(user === 1 ? 1 : 0)]);
+    return this.#pick<ChangeReach>([
+      [write, write],
+      [users, write],
+      [[], write],
+    ]);
+  }
+
   #change(): Change {
     const user = this.#pick(users);
     const id = 1 + this.#below(8);
     const by = [0, `token ${user}`, user, 'id'] as const;
     const author = { store: 1, by, request: `request ${this.#request++}` };
-    const reachNow = this.#model.reach.get(user) ?? [];
-    const reach = this.#model.outdated.has(user) ? this.#pick<Reach>(['all', [], users]) : reachNow;
+    const { outdated, reach: reaches } = this.#model;
+    const reachBefore = this.#pick<ChangeReach>([
+      ['all', 'all'],
+      [[], []],
+      [users, users],
+    ]);
+    const reach = (outdated.has(user) ? undefined : reaches.get(user)) ?? reachBefore;
     const text = () => this.#pick(['a', 'b', '']);
     const kind = this.#pick(['create', 'create', 'update', 'delete', 'restore'] as const);
     switch (kind) {
@@ -334,7 +353,7 @@ class Run {
     });
     const outdated = [...model.revoked, ...model.outdated].map((user) => {
       const reach = model.revoked.has(user) ? tokenEnded('revoked') : model.reach.get(user);
-      return [`token ${user}`, reach ?? []] as const;
+      return [`token ${user}`, reach ?? [[], []]] as const;
     });
     const group = new GroupFacts({
       lastId: model.lastId,

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
+import { scopes } from '../../src/access/access.ts';
 import { inParallel } from '../../src/client/in-parallel.ts';
 import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/server/client-errors.ts';
@@ -25,6 +26,7 @@ import { limitedTo, override, startApp, type CallOptions } from './app.ts';
 import { exchange, request } from './raw.ts';
 import { startProvider } from './provider.ts';
 import { tempFolder } from './temp.ts';
+import { idOf } from './tokens.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
 
@@ -45,6 +47,20 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const app = await startApp(t);
     const token = await app.token('alice', { scopes: ['plants:read'] });
     return responseOf(await app.call('POST', '/plants', { token, json: plant }));
+  },
+  'token-restricted': async (t) => {
+    const app = await startApp(t);
+    const parent = await app.token('alice');
+    const { json } = await app.call('POST', '/tokens', { token: parent });
+    const { token } = json as { token: string }; // the service has sent it
+    return responseOf(await app.call('DELETE', `/tokens/${idOf(parent)}`, { token }));
+  },
+  'plant-read-only': async (t) => {
+    const app = await startApp(t);
+    const alice = await app.token('alice', { scopes });
+    await app.call('POST', '/plants', { token: alice, json: plant });
+    await app.call('PUT', '/shares/bob', { token: alice, json: { access: 'read' } });
+    return responseOf(await app.call('DELETE', '/plants/1', { token: await app.token('bob') }));
   },
   'quota-exceeded': async (t) => {
     const app = await startApp(t, { quotas: { perUser: 2, perStore: undefined } });

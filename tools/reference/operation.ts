@@ -100,9 +100,9 @@ function headerHtml(name: string, { description }: Header): Html {
   </div>`;
 }
 
-/** Every response has X-Request-Id; the page describes it once. */
+/** Every response can have the others; the page describes them once. */
 function ownHeaders(headers: Record<string, Header>): [string, Header][] {
-  return Object.entries(headers).filter(([name]) => name !== 'X-Request-Id');
+  return Object.entries(headers).filter(([name]) => !/^(?:X-Request-Id|Vary|RateLimit)/.test(name));
 }
 
 function problemHtml(status: string, { description, headers = {}, content = {} }: Response): Html {
@@ -126,8 +126,7 @@ function responseExampleHtml(status: string, { headers = {}, content }: Response
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     ...ownHeaders(headers)
-      // Only of services with a limit, and of repeated responses.
-      .filter(([name]) => !/^(?:RateLimit|Idempotent-Replayed)/.test(name))
+      .filter(([name]) => name !== 'Idempotent-Replayed') // only of repeated responses
       .map(([name, { example }]) => `${name}: ${String(example)}`),
     ...(schema ? ['', JSON.stringify(exampleOf(schema), null, 2)] : []),
   ];

@@ -59,14 +59,15 @@ export async function restorePlant(id: number, { json, ...options }: StoreOption
   });
 }
 
+/** A token without `plants:read` does not get all of the plant. */
 function printPlant(
   done: string,
   id: number,
-  { name, tag }: Pick<Plant, 'name' | 'tag'>,
+  { name, tag }: Partial<Pick<Plant, 'name' | 'tag'>>,
   json: true | undefined,
 ): void {
   if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag }));
-  else print(`${done} plant ${id}: ${printable(name)}.`);
+  else print(`${done} plant ${id}${name === undefined ? '' : `: ${printable(name)}`}.`);
 }
 
 export async function showHistory(id: number, { json, ...options }: StoreOptions): Promise<void> {
@@ -90,7 +91,10 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
   });
 }
 
-/** Deletes the plants that exist. If one does not, the exit status is 1. The command that undoes it has these flags. */
+/**
+ * Deletes the plants that exist. If one does not, or can only be read, the exit status is 1. The command that undoes it has
+ * these flags.
+ */
 export async function removePlants(
   ids: readonly number[],
   { json, ...options }: StoreOptions,
@@ -108,19 +112,22 @@ export async function removePlants(
         await store.delete(id);
         return { id, name, status: 'deleted' };
       } catch (error) {
-        if (!isProblem(error, 'plant-not-found')) throw error;
-        return { id, status: 'not found' };
+        if (isProblem(error, 'plant-not-found')) return { id, status: 'not found' };
+        if (isProblem(error, 'plant-read-only')) return { id, name, status: 'read only' };
+        throw error;
       }
     });
     for await (const { id, name, status } of results) {
-      if (status === 'not found') failWith(1);
+      if (status !== 'deleted') failWith(1);
       if (json) print(printableJson({ id, name, status }));
       else if (status === 'deleted') {
         const named = name === undefined ? '' : `: ${printable(name)}`;
         print(
           `Deleted plant ${id}${named}. Undo: npx plant-store plants restore ${id}${undoFlags}`,
         );
-      } else printError(`error: There is no plant ${id}, or you do not have access to it.`);
+      } else if (status === 'not found') {
+        printError(`error: There is no plant ${id}, or you do not have access to it.`);
+      } else printError(`error: You can see plant ${id}, but not delete it.`);
     }
   });
 }

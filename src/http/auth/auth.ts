@@ -4,7 +4,6 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
-  scopes as allScopes,
   stateOf,
   type Caller,
   type Credential,
@@ -16,7 +15,7 @@ import { Cache } from '../../shared/cache.ts';
 import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
-import { isProblem, Problem, tokenEnded } from '../../problem.ts';
+import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
 import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
 import { limitLookups } from './lookup-limit.ts';
@@ -87,25 +86,20 @@ export class Authentication {
       this.#authorize(request, reply, scopes, readPage);
   }
 
-  /**
-   * Returns an onRequest hook that refuses requests without a valid token. A token of an identity provider needs at
-   * least one scope, because it may be meant for another application.
-   */
+  /** Returns an onRequest hook that refuses requests without a valid token, whatever it grants. */
   requireToken() {
-    return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply);
+    return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply, []);
   }
 
-  /** Without scopes, any scope of a JWT is enough, and a token of the service needs none. */
   async #authorize(
     request: FastifyRequest,
     reply: FastifyReply,
-    scopes?: readonly Scope[],
+    scopes: readonly Scope[],
     readPage?: PageReader,
   ): Promise<void> {
-    const needed = scopes ?? allScopes;
     let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
     const readAhead = (cached: Grant) => {
-      const isUseful = grantsAny(cached, needed) && stateOf(cached, Date.now()) === 'active';
+      const isUseful = grantsAny(cached, scopes) && stateOf(cached, Date.now()) === 'active';
       if (!isUseful || this.#limits.hasRefused(cached)) return;
       ahead = { grant: cached, page: readPage?.(request, cached.caller) };
       ahead.page?.catch(() => {}); // it may not be needed
@@ -114,7 +108,7 @@ export class Authentication {
     if (authorization === undefined) {
       reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
       throw refused(
-        'Send a token in the header "Authorization: Bearer <token>". Create one with "plant-store token create".',
+        'Send a token in the header "Authorization: Bearer <token>". If you have none, ask whoever runs this service for one.',
       );
     }
     try {
@@ -134,7 +128,7 @@ export class Authentication {
       const admitted = this.#limits.admit(grant, reply);
       if (admitted !== undefined) await admitted;
       this.#uses.note(grant, nowMs);
-      if (scopes !== undefined || !grant.isStored) assertScope(grant, needed, reply);
+      assertScope(grant, scopes);
       request.grant = grant;
       if (ahead?.grant === grant) request.page = ahead.page;
     } catch (error) {
@@ -196,17 +190,18 @@ function isJwt(text: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(text);
 }
 
+/** Whether the grant has one of the scopes. Without any, none is needed. */
 function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {
-  return scopes.some((scope) => caller.scopes.has(scope));
+  return scopes.length === 0 || scopes.some((scope) => caller.scopes.has(scope));
 }
 
 /** Throws `insufficient-scope` if the grant has none of the scopes. */
-function assertScope(grant: Grant, scopes: readonly Scope[], reply: FastifyReply): void {
+function assertScope(grant: Grant, scopes: readonly Scope[]): void {
   if (grantsAny(grant, scopes)) return;
   const [first = ''] = scopes; // the challenge cannot express "or"
   const granted = [...grant.caller.scopes].join(' ') || 'none';
   const detail = `This operation requires the scope ${scopes.join(' or ')}, but the token has ${granted}.`;
-  throw insufficientScope(reply, first, detail);
+  throw insufficientScope(first, detail);
 }
 
 function tokenIn(authorization: string): string {
@@ -217,10 +212,4 @@ function tokenIn(authorization: string): string {
 
 function refused(detail: string): Problem {
   return new Problem('invalid-token', detail);
-}
-
-/** A problem whose challenge names the scopes that are missing, separated by spaces (RFC 6750, section 3.1). */
-export function insufficientScope(reply: FastifyReply, scope: string, detail: string): Problem {
-  reply.header('www-authenticate', `Bearer error="insufficient_scope", scope="${scope}"`);
-  return new Problem('insufficient-scope', detail);
 }

@@ -47,7 +47,7 @@ export class RequestLimits {
   readonly #proxies: TrustedProxies | undefined;
   readonly #log: Logger;
   #hasWarnedOfProxy = false;
-  /** Each family is logged at most once a minute. */
+  /** Each family and each client is logged at most once a minute. */
   readonly #reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
 
   constructor(limits: Limits, log: Logger) {
@@ -85,7 +85,7 @@ export class RequestLimits {
     const state = await limit.buckets.take(grant.family);
     setFields(reply, limit, state);
     if (state.isAllowed) return void this.#refused.delete(grant);
-    this.#report(grant, `more than ${limit.rate}`);
+    this.#refuse(grant, `more than ${limit.rate}`);
     const reason = `Requests with this token are limited to ${limit.rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
@@ -102,6 +102,7 @@ export class RequestLimits {
       this.#hasWarnedOfProxy = true;
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
+    this.#report(client, { client }, `more than ${rate} failed authentications`);
     setFields(reply, this.#failures, state);
     const reason = `Failed authentications from your address are limited to ${rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
@@ -114,7 +115,7 @@ export class RequestLimits {
     const { family } = grant;
     const inProgress = this.#inProgress.get(family) ?? 0;
     if (inProgress >= max) {
-      this.#report(grant, `more than ${max} in progress`);
+      this.#refuse(grant, `more than ${max} in progress`);
       reply
         .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
         .header('ratelimit', '"in-progress";r=0');
@@ -131,12 +132,16 @@ export class RequestLimits {
     else this.#inProgress.delete(family);
   }
 
-  /** Logs which client is refused, so that the operator finds it. */
-  #report(grant: Grant, limit: string): void {
+  #refuse(grant: Grant, limit: string): void {
     this.#refused.add(grant);
-    if (!this.#reports.take(grant.family).isAllowed) return;
-    const client = { token: grant.tokenId, store: grant.storeName, user: grant.userName };
-    this.#log.warn({ ...client, limit }, 'requests are refused');
+    const { tokenId: token, storeName: store, userName: user } = grant;
+    this.#report(grant.family, { token, store, user }, limit);
+  }
+
+  /** Logs who is refused, so that the operator finds them. `key` is a family or a client. */
+  #report(key: string, who: object, limit: string): void {
+    if (!this.#reports.take(key).isAllowed) return;
+    this.#log.warn({ ...who, limit }, 'requests are refused');
   }
 }
 

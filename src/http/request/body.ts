@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Problem } from '../../problem.ts';
+import { invalidParameter, invalidRequest, type Problem } from '../../problem.ts';
 import { headerCount } from '../response/headers.ts';
 import { maxBodyBytes } from '../limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from '../response/problems.ts';
@@ -51,11 +51,11 @@ export function acceptJsonBodies(app: FastifyInstance): void {
 function bodyProblem(request: FastifyRequest, mediaTypes: readonly string[]): Problem | null {
   const { raw, headers } = request;
   if (headers['content-type'] !== undefined && headerCount(raw, 'content-type') > 1) {
-    return new Problem('invalid-request', 'Send exactly one Content-Type header.');
+    return invalidParameter('Content-Type', 'Send exactly one Content-Type header.');
   }
   if (!hasBody(request)) return null;
   if (mediaTypes.length > 0) return isPlain(mediaTypes, request) ? null : unsupportedMediaType();
-  return new Problem('invalid-request', 'Send this request without a body.');
+  return invalidRequest([{ pointer: '', detail: 'Send this request without a body.' }]);
 }
 
 type Done = (error: Error | null, body?: Buffer) => void;

@@ -12,7 +12,7 @@ import {
   type EntityTags,
 } from '../../plants/condition.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
-import { Problem } from '../../problem.ts';
+import { invalidParameter } from '../../problem.ts';
 
 /** Undefined if the request has none. Throws `invalid-request`. */
 export function conditionOf({ headers }: FastifyRequest): Condition | undefined {
@@ -55,8 +55,8 @@ function tagsIn(
   while (next.lastIndex < field.length) {
     const [whole, weak, opaque] = next.exec(field) ?? [];
     if (whole === undefined) {
-      throw new Problem(
-        'invalid-request',
+      throw invalidParameter(
+        name,
         `Send "${name}" as the "ETag" of a plant, with its quotation marks, or as a list of them.`,
       );
     }

@@ -103,7 +103,8 @@ function addFaults(
   placeOf: (name: string) => FaultPlace,
 ): void {
   if (value === undefined || ajv.validate(schema, value)) return;
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+  const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
+  if (!isObject || Object.keys(value).length < (schema.minProperties ?? 0)) {
     faults.add({ pointer: '' }, () => `The body must be ${schema.description}.`);
     return;
   }

@@ -31,6 +31,8 @@ export const problemResponses: Record<ProblemKind, ReturnType<typeof response>> 
     'The token lacks the required scope',
     challenge('insufficient_scope'),
   ),
+  'token-restricted': response(403, 'The token cannot do this'),
+  'plant-read-only': response(403, 'You can only read this plant'),
   'quota-exceeded': response(403, 'The quota of plants is used up'),
   'plant-not-found': response(404, 'Plant not found'),
   'path-not-found': response(404, 'Path not found'),
@@ -84,6 +86,10 @@ export function sendProblem(
   pathPrefix: string,
 ): FastifyReply {
   const { status, headers } = problemResponses[problem.kind];
+  if (problem.scope !== undefined) {
+    const lacking = `Bearer error="insufficient_scope", scope="${problem.scope}"`;
+    reply.header('www-authenticate', lacking);
+  }
   for (const [name, value] of Object.entries(headers)) {
     if (!reply.hasHeader(name)) reply.header(name, value);
   }

@@ -15,6 +15,7 @@ import {
 } from '../../log/change-log.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
+import { plantFields, type PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
 import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
@@ -43,17 +44,20 @@ export function plantRoutes(
   const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
-  /** Sends a plant with its entity tag and the fields that the query names. */
+  /** Sends a plant with its entity tag and the fields that the query names. `sent` are those that the client has sent. */
   async function send(
     request: PlantRequest,
     reply: FastifyReply,
     plant: OwnedPlant,
+    sent: readonly PlantField[] = [],
   ): Promise<FastifyReply> {
-    const { grant, query } = request;
-    const { fields = defaultFields } = query;
+    const { caller } = request.grant;
+    const { fields: named = defaultFields } = request.query;
+    const canRead = caller.scopes.has('plants:read');
+    const fields = canRead ? named : visibleFields(named, sent);
     const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
-    setEntityTag(reply, plant);
-    return sendJson(reply, plantJson(plant, grant.caller, fields, names));
+    if (canRead) setEntityTag(reply, plant);
+    return sendJson(reply, plantJson(plant, caller, fields, names));
   }
 
   /** The name of the owner, by their number. */
@@ -74,7 +78,7 @@ export function plantRoutes(
     const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
     if (plant.isReplay) reply.header('idempotent-replayed', 'true');
-    return send(request, reply, plant);
+    return send(request, reply, plant, plantFields); // without a tag, the client has sent an empty one
   });
 
   routes.get(
@@ -128,7 +132,8 @@ export function plantRoutes(
     const options = { condition: conditionOf(request), request: id };
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
     if (plant === undefined) throw plantNotFound();
-    return send(request, reply, plant);
+    const sent = plantFields.filter((field) => Object.hasOwn(body, field));
+    return send(request, reply, plant, sent);
   });
 
   routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
@@ -196,6 +201,15 @@ function toDeleted(plant: DeletedPlant, names: ReadonlyMap<number, string>) {
   const deletedAt = new Date(deletedAtMs).toISOString();
   const deletedBy = plant.deletedBy === undefined ? undefined : names.get(plant.deletedBy);
   return { id, name, tag, owner, deletedAt, deletedBy };
+}
+
+/** What a token without `plants:read` sees of a change: nothing that the client does not know. */
+function visibleFields(
+  named: readonly PlantField[],
+  sent: readonly PlantField[],
+): readonly PlantField[] {
+  const visible = named.filter((field) => field === 'id' || sent.includes(field));
+  return visible.length > 0 ? visible : ['id'];
 }
 
 interface PlantRequest {

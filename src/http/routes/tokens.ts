@@ -2,7 +2,7 @@
  * The routes with which users manage their own tokens. `GET /token` costs no query of its own, because
  * authentication has loaded the grant.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Static } from '@sinclair/typebox';
 import {
   scopes as allScopes,
@@ -13,10 +13,9 @@ import {
 } from '../../access/access.ts';
 import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
 import type { OwnToken } from '../../access/own-tokens.ts';
-import { invalidRequest, Problem, tokenNotFound } from '../../problem.ts';
+import { insufficientScope, invalidRequest, Problem, tokenNotFound } from '../../problem.ts';
 import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
-import { insufficientScope } from '../auth/auth.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { sendList, type Range } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
@@ -54,7 +53,7 @@ export function tokenRoutes(
     refuseForeign(grant);
     const { store } = grant.caller;
     const token = makeToken(store);
-    const own = ownTokenOf(body, grant, hashToken(token), reply);
+    const own = ownTokenOf(body, grant, hashToken(token));
     await storage.identity.createOwnToken(grant, own, request.id);
     const id = tokenId(own.hash, store);
     const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
@@ -121,7 +120,7 @@ function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs
 function refuseForeign({ isStored }: Grant): void {
   if (isStored) return;
   throw new Problem(
-    'insufficient-scope',
+    'token-restricted',
     'This token is from your identity provider, so it cannot create tokens and cannot be revoked here.',
   );
 }
@@ -131,7 +130,6 @@ function ownTokenOf(
   { scopes, expiresAt, label = '' }: Static<typeof NewToken>,
   { caller, expiresAtMs: latestMs }: Grant,
   hash: Uint8Array,
-  reply: FastifyReply,
 ): OwnToken {
   const createdAtMs = Date.now();
   const wanted = new Set<Scope>(scopes ?? caller.scopes);
@@ -139,7 +137,7 @@ function ownTokenOf(
   if (missing !== '') {
     const granted = [...caller.scopes].join(' ');
     const detail = `Your token has only ${granted}, so a new token cannot have ${missing}.`;
-    throw insufficientScope(reply, missing, detail);
+    throw insufficientScope(missing, detail);
   }
   const expiresAtMs = expiresAt === undefined ? latestMs : parseTimestamp(expiresAt);
   if (expiresAtMs !== undefined && expiresAtMs <= createdAtMs) {

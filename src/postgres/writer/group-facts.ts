@@ -2,7 +2,7 @@
  * The part of a store that a group of changes depends on, read ahead under the lock of its row, and what the group does to
  * it: the facts for each of its changes.
  */
-import type { Identified, Reach } from '../../access/access.ts';
+import type { ChangeReach, Identified } from '../../access/access.ts';
 import type { LogEntry } from '../../log/change-log.ts';
 import type { Effect, Facts, NewKey } from '../../plants/decide.ts';
 import type { StoredKey } from '../../plants/idempotency.ts';
@@ -19,7 +19,7 @@ export interface ReadAhead {
   /** Free ids, if too few are left above `lastId`. */
   randomIds: number[];
   /** By the hash of their token: what callers whose grants can have changed can write, or why they must not write. */
-  reaches: ReadonlyMap<string, Reach | Problem>;
+  reaches: ReadonlyMap<string, ChangeReach | Problem>;
   /** By id, the plants that the changes name. */
   plants: Map<number, OwnedPlant>;
   /** By id, the plants that can be restored. */
@@ -52,7 +52,7 @@ export class GroupFacts implements Facts {
     return this.#state.storePlants;
   }
 
-  reachNow([, token]: Identified): Reach | undefined {
+  reachNow([, token]: Identified): ChangeReach | undefined {
     const reach = this.#state.reaches.get(token);
     if (reach instanceof Problem) throw reach;
     return reach;

@@ -2,7 +2,7 @@
  * The changes to the plants of one store in a transaction (transaction.ts): it learns what their outcomes depend on,
  * decides them, and then writes plants whose ids are known.
  */
-import type { Reach } from '../../access/access.ts';
+import { changeReachOf, type ChangeReach } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import { decide, type NewKey, type Rules } from '../../plants/decide.ts';
 import { keptSince } from '../../log/change-log.ts';
@@ -198,11 +198,11 @@ export class StoreChanges {
     return new Map([...this.#userPlants, ...counts]);
   }
 
-  /** What the callers can write whose grants can have changed: nothing if there is no store. */
+  /** What the callers can change whose grants can have changed: nothing if there is no store. */
   async #identifyAgain(
     connection: Connection,
     grants: number | undefined,
-  ): Promise<Map<string, Reach | Problem>> {
+  ): Promise<Map<string, ChangeReach | Problem>> {
     const callers = this.queued.map(({ change }) => change.by).filter(([at]) => at !== grants);
     const outdated = [...new Map(callers.map((by) => [by[1], by])).values()];
     const found = await settled(
@@ -213,7 +213,7 @@ export class StoreChanges {
     return new Map(
       outdated.map((by, at) => {
         const caller = callerNow(this.store, by, found[at] ?? []);
-        return [by[1], caller instanceof Problem ? caller : caller.write];
+        return [by[1], caller instanceof Problem ? caller : changeReachOf(caller)];
       }),
     );
   }

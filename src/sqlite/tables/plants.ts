@@ -1,7 +1,7 @@
 /**
  * Single plants in SQLite. A change is decided from the tables and written at once, so they are the facts for the next.
  */
-import { reaches, type ReadAccess } from '../../access/access.ts';
+import { changeReachOf, reaches, type ReadAccess } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import { decide, type Effect, type Facts, type Rules } from '../../plants/decide.ts';
 import { randomId } from '../../plants/ids.ts';
@@ -48,7 +48,10 @@ export function openPlants(
     get lastId() {
       return stores.of(store).lastId;
     },
-    reachNow: (by) => grants.callerSince(by)?.write,
+    reachNow(by) {
+      const caller = grants.callerSince(by);
+      return caller && changeReachOf(caller);
+    },
     plant: (id) => find(store, id),
     deleted(id) {
       const deleted = log.findDeleted(store, id);

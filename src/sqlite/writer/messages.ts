@@ -2,7 +2,7 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { Identified, Reach } from '../../access/access.ts';
+import type { ChangeReach, Identified } from '../../access/access.ts';
 import type { Change } from '../../plants/changes.ts';
 import type { Condition } from '../../plants/condition.ts';
 import type { CreateKey } from '../../plants/idempotency.ts';
@@ -34,7 +34,7 @@ export type PackedChange =
   | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
   | readonly ['restore', ...Author, ...Target];
 type Author = readonly [store: number, by: Identified, request: string | undefined];
-type Target = readonly [id: number, reach: Reach];
+type Target = readonly [id: number, reach: ChangeReach];
 
 export function pack(change: Change): PackedChange {
   const { kind, store, by, request } = change;
@@ -90,7 +90,7 @@ export type Outcomes = ReadonlyMap<number, unknown>;
 
 /** A Problem as plain data. */
 export interface Failure {
-  problem: { kind: ProblemKind; detail: string; cause?: unknown };
+  problem: { kind: ProblemKind; detail: string; scope?: string | undefined; cause?: unknown };
 }
 
 export function isFailure(outcome: unknown): outcome is Failure {

@@ -110,6 +110,6 @@ function apply(tables: Tables, write: Write): unknown {
 }
 
 function toFailure(error: unknown): Failure {
-  const { kind, detail, cause } = error instanceof Problem ? error : defect(error);
-  return { problem: { kind, detail, cause } };
+  const { kind, detail, scope, cause } = error instanceof Problem ? error : defect(error);
+  return { problem: { kind, detail, scope, cause } };
 }

@@ -124,8 +124,8 @@ export class Writer {
     const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
     for (const [number, outcome] of outcomes) {
       if (isFailure(outcome)) {
-        const { kind, detail, cause } = outcome.problem;
-        this.#pending.reject(number, new Problem(kind, detail, { cause }));
+        const { kind, detail, ...more } = outcome.problem;
+        this.#pending.reject(number, new Problem(kind, detail, more));
       } else this.#pending.resolve(number, outcome);
     }
     if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {

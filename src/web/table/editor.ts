@@ -105,10 +105,11 @@ export class Editor {
       this.#actions.onRead(await this.#store.update(plant.id, patch, options));
     } catch (error) {
       const isLate = isProblem(error, 'precondition-failed');
-      if (!isLate && !isProblem(error, 'plant-not-found')) throw error;
+      const isReadOnly = isProblem(error, 'plant-read-only');
+      if (!isLate && !isReadOnly && !isProblem(error, 'plant-not-found')) throw error;
       const theirs = await this.#reread(plant);
       if (theirs === undefined) return;
-      if (!isLate) throw error; // the user can only see it
+      if (!isLate) throw error;
       if (this.plant !== plant) return; // the user has left meanwhile
       if (this.#read?.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
       // Only what this user has changed is theirs to choose about.
