@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
 import { run, runHere, serve, start } from '../support/command.ts';
+import { Connection } from '../support/connection.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { freePort } from '../support/postgres.ts';
 import { shared } from '../support/shared.ts';
@@ -86,8 +87,13 @@ describe('serve', { concurrency: 2 }, () => {
       'https://me:secret@plants.example',
       /URL without a query, a fragment or a user name/,
     ],
-    ['--cors-origin', 'garden.example', /Use origins such as https:\/\/garden\.example or http/],
-    ['--cors-origin', '', /Use origins such as/],
+    [
+      '--cors-origin',
+      'garden.example',
+      /Use origins such as https:\/\/garden\.example or capacitor/,
+    ],
+    ['--cors-origin', 'file://x', /Use origins such as/],
+    ['--keep-alive', '25h', /Use at most 1d\./],
     ['--cors-origin', 'null', /Use origins such as/],
     ['--cors-origin', 'https://garden.example/app', /without a path/],
     ['--cors-origin', 'https://a.example, *', /or \* alone/],
@@ -114,7 +120,8 @@ describe('serve with flags', () => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 2);
     const flags = ['--base-url', 'https://plants.example/api/', '--log-level', 'debug'];
-    flags.push('--cors-origin', 'https://Garden.example:443/, http://localhost:5173');
+    flags.push('--keep-alive', '10m', '--cors-origin');
+    flags.push('https://Garden.example:443/, http://localhost:5173, chrome-extension://abc/');
     return { token, service: await serve(t, ['--database', url, ...flags]) };
   });
 
@@ -192,9 +199,17 @@ describe('serve with flags', () => {
     assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
   });
 
+  it('--keep-alive is how long a connection stays open between requests', async () => {
+    const connection = new Connection(started().service.address);
+    connection.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    assert.ok((await connection.answer())?.headers.includes('keep-alive: timeout=600'));
+    connection.socket.destroy();
+  });
+
   it('--cors-origin takes origins as people write them', async () => {
     const { address } = started().service;
-    for (const origin of ['https://garden.example', 'http://localhost:5173']) {
+    const shown = ['https://garden.example', 'http://localhost:5173', 'chrome-extension://abc'];
+    for (const origin of shown) {
       const { headers } = await call(`${address}/livez`, 'GET', { headers: { origin } });
       assert.equal(headers.get('access-control-allow-origin'), origin);
     }
