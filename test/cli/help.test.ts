@@ -1,5 +1,5 @@
 /**
- * Help, and the advice after wrong usage.
+ * Help, and the default database. words.test.ts has the advice after wrong usage.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import { program } from '../../src/cli/main.ts';
-import { run, runHere, runOk } from '../support/command.ts';
+import { run, runOk } from '../support/command.ts';
 import { soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 
@@ -36,41 +36,6 @@ describe('help', { concurrency: 2 }, () => {
       const [, examples = ''] = help.split('\n\nExamples:\n');
       assert.match(examples, new RegExp(`^ {2}\\$ .*npx plant-store ${command}( |$)`, 'm'));
       for (const [flag] of examples.matchAll(/--[a-z-]+/g)) assert.ok(flags.has(flag), flag);
-    }
-  });
-
-  it('is suggested after wrong usage, with exit status 2', async () => {
-    const misuses = {
-      frobnicate: "error: unknown command 'frobnicate'",
-      'token frobnicate': "error: unknown command 'frobnicate'",
-      'serve --frobnicate': "error: unknown option '--frobnicate'",
-      'serve 8081': "error: too many arguments for 'serve': 8081. Did you mean --port 8081?\n",
-      'token create': "error: missing required argument 'user'",
-      'serve --port': "error: option '--port <number>' argument missing",
-    };
-    for (const [args, message] of Object.entries(misuses)) {
-      const { status, stdout, stderr } = await runHere(args.split(' '));
-      assert.deepEqual([status, stdout], [2, ''], args);
-      assert.ok(stderr.startsWith(message), stderr);
-      assert.match(stderr, /\(add --help for usage\)/);
-    }
-  });
-
-  it('is not needed for an address without its scheme: the message has the whole address', async () => {
-    const corrected = {
-      'plants list --url localhost:8080': 'http://localhost:8080',
-      'plants list --url plants.example/api': 'https://plants.example/api',
-      'serve --base-url 127.0.0.1': 'http://127.0.0.1',
-      'token list --database /x.db': 'sqlite:/x.db',
-      'copy --from plants.db': 'sqlite:plants.db',
-    };
-    for (const [args, address] of Object.entries(corrected)) {
-      const { status, stderr } = await runHere(args.split(' '));
-      assert.equal(status, 2, args);
-      assert.ok(stderr.includes(` Did you mean ${address}?\n`), stderr);
-    }
-    for (const args of ['plants list --url ftp://x', 'token list --database mysql:x']) {
-      assert.doesNotMatch((await run(args.split(' '))).stderr, /Did you mean/);
     }
   });
 

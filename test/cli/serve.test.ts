@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -66,52 +66,6 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.match(service.output(), new RegExp(String.raw`^\d\d:\d\d:\d\d info  ${words}$`, 'm'));
     assert.match(service.output(), /^\d\d:\d\d:\d\d info {2}stopped$/m);
     assert.doesNotMatch(service.output(), /\{/);
-  });
-});
-
-describe('serve', { concurrency: 2 }, () => {
-  const bad: [option: string, value: string, advice: RegExp][] = [
-    ['--port', '65536', /Use an integer from 0 to 65535\./],
-    ['--port', '80.5', /Use an integer from 0 to 65535\./],
-    ['--workers', '0', /Use auto or an integer from 1 to 256\./],
-    ['--workers', 'many', /Use auto or an integer from 1 to 256\./],
-    [
-      '--base-url',
-      'plants.example',
-      /Use an http or https URL without a query, a fragment or a user name, such as https/,
-    ],
-    ['--base-url', 'ftp://plants.example', /Use an http or https URL/],
-    ['--base-url', 'https://plants.example/?a=b', /URL without a query, a fragment or a user name/],
-    [
-      '--base-url',
-      'https://me:secret@plants.example',
-      /URL without a query, a fragment or a user name/,
-    ],
-    [
-      '--cors-origin',
-      'garden.example',
-      /Use origins such as https:\/\/garden\.example or capacitor/,
-    ],
-    ['--cors-origin', 'file://x', /Use origins such as/],
-    ['--keep-alive', '25h', /Use at most 1d\./],
-    ['--cors-origin', 'null', /Use origins such as/],
-    ['--cors-origin', 'https://garden.example/app', /without a path/],
-    ['--cors-origin', 'https://a.example, *', /or \* alone/],
-    ['--cors-origin', 'https://*.example', /Use origins such as/],
-    ['--log-level', 'loud', /Allowed choices are debug, info, warn, error, silent\./],
-    ['--database', 'mysql://localhost/plants', /Use sqlite:PATH or postgres:/],
-  ];
-
-  it('exits with 2 and advice if a flag is invalid, and creates no database', async (t) => {
-    const { folder, url } = databaseFile(t);
-    for (const [option, value, advice] of bad) {
-      const { status, stdout, stderr } = await runHere(['serve', '--database', url, option, value]);
-      assert.deepEqual([status, stdout], [2, ''], `${option} ${value}`);
-      const [line = ''] = stderr.split('\n');
-      assert.ok(line.startsWith(`error: option '${option} <`), stderr);
-      assert.match(line, advice);
-    }
-    assert.deepEqual(readdirSync(folder), []);
   });
 });
 

@@ -199,19 +199,6 @@ describe(
   'serve with TLS flags that are wrong',
   { concurrency: 2, skip: without('openssl') },
   () => {
-    it('exits with 2 if one of the two is missing', async (t) => {
-      const { folder, url } = databaseFile(t);
-      for (const [flag, other] of [
-        ['--tls-cert', '--tls-key'],
-        ['--tls-key', '--tls-cert'],
-      ] as const) {
-        const { status, stderr } = await runHere(['serve', '--database', url, flag, 'cert.pem']);
-        const message = `error: ${flag} requires ${other}. Set both, or leave out ${flag}.\n`;
-        assert.deepEqual([status, stderr], [2, message]);
-      }
-      assert.deepEqual(readdirSync(folder), []);
-    });
-
     it('exits with 1 and advice if the files cannot be used, and creates no database', async (t) => {
       const { folder: dataFolder, url } = databaseFile(t);
       const folder = tempFolder(t);
