@@ -6,8 +6,11 @@ import { UsageError } from '../refusal.ts';
 
 const prefix = 'PLANT_STORE_';
 
-/** What an empty text has a meaning for: no tag, no label, and the words of a command line that is being completed. */
-const canBeBlank = new Set(['tag', 'label', 'words']);
+/**
+ * What can be blank: no tag, no label, and the words of a command line that is being completed. Commands refuse a blank
+ * token themselves, and show how to create one.
+ */
+const canBeBlank = new Set(['tag', 'label', 'words', 'token']);
 
 /** Makes all options and arguments of the command, and of those below it, refuse a blank value. */
 export function refuseBlankValues(command: CommandUnknownOpts): void {
@@ -65,10 +68,7 @@ export function isServiceLink(value: string | undefined): boolean {
 function isOfLink(name: string, value: string): boolean {
   return (
     isServiceLink(value) ||
-    /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)_(?:ADDR|PORT|PROTO))$/.test(
-      name,
-    ) ||
-    /^PLANT_STORE_(?:\w+_)?(?:NAME|ENV_\w+)$/.test(name)
+    /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_\w+$|^PLANT_STORE_(?:NAME|ENV_\w+)$/.test(name)
   );
 }
 
