@@ -1,12 +1,10 @@
 /**
  * Writes the figures of a run to docs/ and bench/results/, between pairs of comments, so that nobody copies figures by hand. The
- * tables go to bench/results/README.md. For SQLite, it also writes the summary and the chart.
+ * tables go to bench/results/README.md. For SQLite, it also writes the summary.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
-import { renderChart, chartTitle } from './chart.ts';
-import { formatNumber } from './figures.ts';
 import { compareWorkloads, readerTable, sentences, type Sized } from './summary.ts';
 import type { StorageName } from './systems.ts';
 
@@ -30,13 +28,8 @@ export async function writePages(root: string, report: Report): Promise<void> {
 async function writeSummary(docs: string, { setting, sizes }: Report): Promise<void> {
   const plants = sizes[0]?.plants ?? Number.NaN;
   const comparisons = compareWorkloads(sizes[0]?.measured ?? []);
-  const image = `![${chartTitle(comparisons)}. The table below has the figures.](../images/performance.svg)`;
-  const parts = [sentences(plants, comparisons), image, readerTable(sizes), setting];
+  const parts = [sentences(plants, comparisons), readerTable(sizes), setting];
   await replaceFigures(join(docs, 'explanation/performance.md'), 'summary', parts.join('\n\n'));
-  writeFileSync(
-    join(docs, 'images/performance.svg'),
-    renderChart(formatNumber(plants), comparisons),
-  );
 }
 
 /** Replaces the Markdown between the two comments in a page. */

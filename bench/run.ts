@@ -13,7 +13,6 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { formatNumber } from './figures.ts';
-import { firstSeconds } from './first-seconds.ts';
 import {
   growthTable,
   loadTable,
@@ -23,7 +22,6 @@ import {
   type Measured,
   type Pace,
 } from './load.ts';
-import { loneCreate } from './lone-create.ts';
 import { writePages } from './pages.ts';
 import { plantsPerUser } from './plants.ts';
 import { Postgres } from './postgres.ts';
@@ -52,11 +50,7 @@ const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>>
   'full-list': ({ systems, folder }, seeded) => fullList(systems, folder, seeded),
   workers: ({ systems, pace }, seeded) => workers(systems, seeded, pace),
   start: ({ systems }, seeded) => starts(systems, seeded),
-  'first-seconds': ({ systems, pace }, seeded) => firstSeconds(systems, seeded, pace),
-  'lone-create': ({ systems, folder, pace }, seeded) => loneCreate(systems, folder, seeded, pace),
 };
-
-const maxJsonServerPlants = 100_000;
 
 const workloadNames = workloads.map(({ name }) => name);
 const studyNames = Object.keys(studies);
@@ -76,8 +70,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const help = `Usage: npm run bench -- [options]
 
-Compares the service with a bare node:http server, with one that also syncs a log, with a
-typical implementation, and with json-server.
+Compares the service with a bare node:http server, with one that also syncs a log, and with a
+typical implementation.
 The databases are in the temporary folder (TMPDIR), which must be on a disk.
 
   --storage NAME      sqlite or postgres (default: sqlite); for postgres, the bench
@@ -89,7 +83,7 @@ The databases are in the temporary folder (TMPDIR), which must be on a disk.
   --only NAME[,...]   run only these (default: all):
                       ${workloadNames.join(', ')},
                       ${studyNames.join(', ')};
-                      the last five need sqlite
+                      the last three need sqlite
   --write             also write the figures to docs/ and bench/results/; needs all figures,
                       and at least ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
   --help              show this
@@ -155,11 +149,7 @@ async function loads(
 ): Promise<Measured[]> {
   const chosen = workloads.filter(({ name }) => only.includes(name));
   if (chosen.length === 0) return [];
-  const { 'json-server': jsonServer, ...others } = systems;
-  const compared = Object.values(others);
-  // It has a storage of its own, and takes seconds for each create if that is larger.
-  if (postgres === undefined && seeded.plants <= maxJsonServerPlants) compared.push(jsonServer);
-  return withRunning(compared, seeded, async (running) => {
+  return withRunning(Object.values(systems), seeded, async (running) => {
     const measured: Measured[] = [];
     for (const workload of chosen) {
       progress(workload.name);

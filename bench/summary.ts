@@ -53,7 +53,7 @@ export function compareWorkloads(measured: readonly Measured[]): Comparison[] {
 }
 
 /** Requests per second as a multiple of those of the typical service, such as "1.7 to 3.4". */
-export function timesTypical(comparisons: readonly Comparison[]): string {
+function timesTypical(comparisons: readonly Comparison[]): string {
   return range(
     comparisons.map(({ toTypical }) => toTypical),
     (ratio) => ratio.toFixed(1),

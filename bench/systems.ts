@@ -5,28 +5,19 @@
  * - bare: node:http without a storage (bare.ts)
  * - synced log: bare with a synced log, for changes only (synced-log.ts)
  * - typical: the same API as it is usually written (peers/server.js)
- * - json-server: a well-known server of prototypes, without tokens and without syncs (peers/json-server.js)
  */
 import { once } from 'node:events';
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { plantOf } from './plants.ts';
 import type { Seeded, Store } from './seed.ts';
 import { launch, run } from './workspace.ts';
 import type { Load } from './wrk.ts';
 
 export type StorageName = 'sqlite' | 'postgres';
-export type SystemName = 'service' | 'bare' | 'synced log' | 'typical' | 'json-server';
+export type SystemName = 'service' | 'bare' | 'synced log' | 'typical';
 
 export interface System {
   name: SystemName;
@@ -78,21 +69,6 @@ function typicalOn(storage: StorageName): System {
   };
 }
 
-/** It has all plants in memory. Those that are created stay: they are few. */
-function jsonServerIn(folder: string): System {
-  const file = join(folder, 'plants.json');
-  return {
-    name: 'json-server',
-    requests: ['list', 'list_of_any', 'page', 'create'],
-    args({ plants }) {
-      const all = Array.from({ length: plants }, (_, at) => ({ id: at + 1, ...plantOf(at + 1) }));
-      writeFileSync(file, JSON.stringify({ plants: all }));
-      return [join(peersFolder, 'json-server.js'), file];
-    },
-    store: () => undefined,
-  };
-}
-
 /** The service, started from this executable file. */
 export function serviceAt(executable: string): System {
   return {
@@ -123,7 +99,6 @@ export async function install(folder: string, storage: StorageName): Promise<Sys
     bare,
     'synced log': syncedLogIn(folder),
     typical: typicalOn(storage),
-    'json-server': jsonServerIn(folder),
   };
 }
 

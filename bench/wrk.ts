@@ -11,8 +11,8 @@ import { run } from './workspace.ts';
 
 const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const lastCore = cpus().length - 1;
-/** A later response is an error. json-server takes seconds. */
-const responseTimeoutSeconds = 30;
+/** A later response is an error. */
+const responseTimeoutSeconds = 10;
 
 export interface Load {
   /** The kind of requests (wrk.lua). */

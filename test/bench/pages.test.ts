@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -16,9 +16,7 @@ import { tempFolder } from '../support/temp.ts';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const summary = 'docs/explanation/performance.md';
 const tables = 'bench/results/README.md';
-const chart = 'docs/images/performance.svg';
 const bench = fileURLToPath(new URL('../../bench/run.ts', import.meta.url));
-const maxChartBytes = 30_000;
 
 const report: Report = {
   storage: 'sqlite',
@@ -54,7 +52,6 @@ function measured(workload: string): Measured[] {
 
 function pages(t: TestContext) {
   const folder = tempFolder(t);
-  mkdirSync(join(folder, 'docs/images'), { recursive: true });
   for (const page of [summary, tables]) cpSync(join(root, page), join(folder, page));
   return { folder, read: (page: string) => readFileSync(join(folder, page), 'utf8') };
 }
@@ -79,20 +76,9 @@ test('writes the same bytes for the same figures', async (t) => {
   const { folder, read } = pages(t);
   const written = async () => {
     await writePages(folder, report);
-    return [summary, tables, chart].map(read);
+    return [summary, tables].map(read);
   };
   assert.deepEqual(await written(), await written());
-});
-
-test('draws a small chart with a text alternative and no script', async (t) => {
-  const { folder, read } = pages(t);
-  await writePages(folder, report);
-  const svg = read(chart);
-  assert.ok(Buffer.byteLength(svg) < maxChartBytes, `${Buffer.byteLength(svg)} bytes`);
-  const message = 'Plant Store serves 2.0 times as many requests as Express 5';
-  assert.ok(svg.includes(`<title>${message}</title>`));
-  assert.ok(read(summary).includes(`![${message}. `));
-  assert.doesNotMatch(svg, /<script/);
 });
 
 test('figures of PostgreSQL do not change the summary and tables of SQLite', async (t) => {
@@ -105,10 +91,11 @@ test('figures of PostgreSQL do not change the summary and tables of SQLite', asy
 });
 
 test('rejects a page without its markers, and writes nothing', async (t) => {
-  const { folder } = pages(t);
+  const { folder, read } = pages(t);
+  const before = read(summary);
   cpSync(join(root, 'docs/reference/api.md'), join(folder, tables));
   await assert.rejects(writePages(folder, report), /has no comments "figures: sqlite"/);
-  assert.ok(!existsSync(join(folder, chart)));
+  assert.equal(read(summary), before);
 });
 
 test('writes no figures of fewer than 3 rounds of 10 seconds', () => {

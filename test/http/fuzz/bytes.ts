@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { wrongsOf } from './answers.ts';
-import { judgeBody } from './json.ts';
+import { isPlant } from './document.ts';
 import { keepTokens, tokensFor, withTokens, type Tokens } from './people.ts';
 import { bytesOf, type Bytes } from './request.ts';
 import { request } from './requests.ts';
@@ -171,7 +171,7 @@ async function pathsOf({ port }: Target, tokens: Tokens): Promise<string[]> {
     assert.equal(answer?.status, 200);
     const plants: { id: number }[] = JSON.parse(Buffer.from(answer.body, 'latin1').toString());
     for (const plant of plants) {
-      assert.ok('plant' in judgeBody(Buffer.from(JSON.stringify(plant))), JSON.stringify(plant));
+      assert.ok(isPlant(plant), JSON.stringify(plant));
     }
     const ids = plants.map(({ id }) => id);
     assert.deepEqual(

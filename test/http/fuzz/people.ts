@@ -1,5 +1,5 @@
 /**
- * Who sends the requests: two stores, in the first a manager and two members, in the second a member who has a
+ * Who sends the requests: two stores, in the first a manager and three members, in the second a member who has a
  * namesake; and tokens that say less than they might.
  */
 import { randomInt } from 'node:crypto';
@@ -7,33 +7,70 @@ import { formatScopes, scopes as allScopes, type Scope } from '../../../src/acce
 import type { Archive, Row } from '../../../src/copy/archive.ts';
 import { credentialOf, makeToken, storeOf as numberIn } from '../../../src/access/token.ts';
 import { idOf } from '../../support/tokens.ts';
-import type { Grant, ModelToken, Person } from './world.ts';
+import type { Request } from './request.ts';
+import { sent } from './request.ts';
 
+const plants: readonly Scope[] = ['plants:read', 'plants:write'];
+
+/** Carol cannot share, so her plants are hidden from members. */
 export const people = [
-  { name: 'maria', store: 'main', user: 'maria', role: 'manager' },
-  { name: 'alice', store: 'main', user: 'alice', role: 'member' },
-  { name: 'bob', store: 'main', user: 'bob', role: 'member' },
-  { name: 'dora', store: 'elsewhere', user: 'alice', role: 'member' },
+  { name: 'maria', store: 'main', user: 'maria', role: 'manager', scopes: allScopes },
+  { name: 'alice', store: 'main', user: 'alice', role: 'member', scopes: allScopes },
+  { name: 'bob', store: 'main', user: 'bob', role: 'member', scopes: allScopes },
+  { name: 'carol', store: 'main', user: 'carol', role: 'member', scopes: plants },
+  { name: 'dora', store: 'elsewhere', user: 'alice', role: 'member', scopes: allScopes },
 ] as const;
 
-/** Tokens that requests revoke: the others are needed until the end. */
-export const revocable = ['spare', 'other'];
+export type Person = (typeof people)[number];
+
+const [, alice, bob] = people;
+
+/** Every token: whose it is, and what it allows. No request needs `spare` and `other` in the end. */
+const tokens: readonly { name: string; person: Person; scopes: readonly Scope[] }[] = [
+  ...people.map((person) => ({ name: person.name, person, scopes: person.scopes })),
+  { name: 'spare', person: alice, scopes: allScopes },
+  { name: 'other', person: bob, scopes: allScopes },
+  { name: 'reader', person: alice, scopes: ['plants:read'] },
+  { name: 'writer', person: alice, scopes: ['plants:write'] },
+  { name: 'sharer', person: alice, scopes: ['shares:write'] },
+  { name: 'expired', person: alice, scopes: allScopes },
+  { name: 'revoked', person: alice, scopes: allScopes },
+];
+const invalid = ['expired', 'revoked', 'unknown'];
+const revocable = ['spare', 'other'];
 
 /** Names of tokens in requests: `<alice>` is her token, `<alice~17>` the same but for the 18th character. */
 export type Tokens = Readonly<Record<string, string>>;
 
+export interface Sender {
+  person: Person;
+  scopes: readonly string[];
+  /** Whether a request can have revoked the token. */
+  isRevocable: boolean;
+}
+
+/** Who sends the request; undefined if it has no valid token. */
+export function senderOf(request: Request, all: Tokens): Sender | undefined {
+  const [value = '', ...others] = sent(request, 'authorization');
+  const [, text] = /^bearer +([!-~]+)$/i.exec(value) ?? [];
+  const token = tokens.find(({ name }) => all[name] === text);
+  if (token === undefined || others.length > 0 || invalid.includes(token.name)) return undefined;
+  const { name, person, scopes } = token;
+  return { person, scopes, isRevocable: revocable.includes(name) };
+}
+
 const placeholder = /<([a-z]+)(?:~(\d+))?>/g;
 
-export function withTokens(text: string, tokens: Tokens): string {
+export function withTokens(text: string, all: Tokens): string {
   return text.replace(placeholder, (_all, name: string, at: string | undefined) => {
-    const token = tokens[name] ?? '';
+    const token = all[name] ?? '';
     return at === undefined ? token : altered(token, Number(at));
   });
 }
 
 /** `{alice}` in a target is the id of her token. */
-export function withIds(text: string, tokens: Tokens): string {
-  return text.replace(/\{([a-z]+)\}/g, (_all, name: string) => idOf(tokens[name] ?? ''));
+export function withIds(text: string, all: Tokens): string {
+  return text.replace(/\{([a-z]+)\}/g, (_all, name: string) => idOf(all[name] ?? ''));
 }
 
 function altered(token: string, at: number): string {
@@ -41,74 +78,23 @@ function altered(token: string, at: number): string {
   return token.slice(0, at) + other + token.slice(at + 1);
 }
 
-export function grantsOf(tokens: Tokens, storeOf: (store: string) => string): Map<string, Grant> {
-  const grants = new Map<string, Grant>();
-  const give = (name: string, { store, user, role }: Person, scopes: string[]) =>
-    void grants.set(tokens[name] ?? '', {
-      id: idOf(tokens[name] ?? ''),
-      person: { store: storeOf(store), user, role },
-      scopes,
-    });
-  for (const person of people) give(person.name, person, [...allScopes]);
-  const [, alice, bob] = people;
-  give('spare', alice, [...allScopes]);
-  give('other', bob, [...allScopes]);
-  give('reader', alice, ['plants:read']);
-  give('writer', alice, ['plants:write']);
-  give('sharer', alice, ['shares:write']);
-  return grants;
-}
-
-/** What every token is that the users have in the beginning. */
-export function listedTokens(tokens: Tokens, storeOf: (store: string) => string): ModelToken[] {
-  const listed = [...grantsOf(tokens, storeOf).values()].map((grant): ModelToken => {
-    return { ...grant, label: '', state: 'active' };
-  });
-  const [, { store, user, role }] = people;
-  const person = { store: storeOf(store), user, role };
-  for (const state of ['expired', 'revoked'] as const)
-    listed.push({
-      id: idOf(tokens[state] ?? ''),
-      person,
-      scopes: [...allScopes],
-      label: '',
-      state,
-    });
-  return listed;
-}
-
-const tokenNames = [
-  'maria',
-  'alice',
-  'bob',
-  'dora',
-  'reader',
-  'writer',
-  'sharer',
-  'spare',
-  'other',
-  'expired',
-  'revoked',
-  'unknown',
-];
-
 /** Tokens for two new stores, which every storage gets with the same numbers: so the texts are the same too. */
 export function tokensFor(): Tokens {
   const [main, elsewhere] = [randomInt(1, 2 ** 48 - 1), randomInt(1, 2 ** 48 - 1)];
+  const names = [...tokens.map(({ name }) => name), 'unknown'];
   return Object.fromEntries(
-    tokenNames.map((name) => [name, makeToken(name === 'dora' ? elsewhere : main)]),
+    names.map((name) => [name, makeToken(name === 'dora' ? elsewhere : main)]),
   );
 }
 
 /** Adds them all. No request has used one before. */
 export async function keepTokens(
   archive: Archive,
-  tokens: Tokens,
+  all: Tokens,
   storeOf: (store: string) => string,
 ): Promise<void> {
   const nowMs = Date.now();
-  const numberOf = ({ name }: (typeof people)[number]) =>
-    numberIn(tokens[name === 'dora' ? 'dora' : 'maria'] ?? '');
+  const numberOf = ({ name }: Person) => numberIn(all[name === 'dora' ? 'dora' : 'maria'] ?? '');
   const stores = new Map(people.map((person) => [numberOf(person), storeOf(person.store)]));
   await archive.add(
     'stores',
@@ -118,23 +104,15 @@ export async function keepTokens(
     'users',
     people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null, 0]),
   );
-  const rowOf = (name: string, person: (typeof people)[number], granted: readonly Scope[]): Row => {
-    const { tokenHash } = credentialOf(tokens[name] ?? '');
-    const key = [numberOf(person), tokenHash, people.indexOf(person) + 1];
-    const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
-    const revokedAtMs = name === 'revoked' ? nowMs : null;
-    const times = [nowMs, expiresAtMs, revokedAtMs, null];
-    return [...key, formatScopes(granted), '', ...times, null];
-  };
-  const [, alice, bob] = people;
-  await archive.add('tokens', [
-    ...people.map((person) => rowOf(person.name, person, allScopes)),
-    rowOf('spare', alice, allScopes),
-    rowOf('other', bob, allScopes),
-    rowOf('reader', alice, ['plants:read']),
-    rowOf('writer', alice, ['plants:write']),
-    rowOf('sharer', alice, ['shares:write']),
-    rowOf('expired', alice, allScopes),
-    rowOf('revoked', alice, allScopes),
-  ]);
+  await archive.add(
+    'tokens',
+    tokens.map(({ name, person, scopes }): Row => {
+      const { tokenHash } = credentialOf(all[name] ?? '');
+      const key = [numberOf(person), tokenHash, people.indexOf(person) + 1];
+      const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
+      const revokedAtMs = name === 'revoked' ? nowMs : null;
+      const times = [nowMs, expiresAtMs, revokedAtMs, null];
+      return [...key, formatScopes([...scopes]), '', ...times, null];
+    }),
+  );
 }

@@ -2,12 +2,24 @@
  * Random bodies: plants to create, and JSON that is wrong in every way that a client may get it wrong.
  */
 import * as fc from 'fast-check';
-import { maxBodyBytes } from './operations.ts';
 import { oneLine, oneOf, rarely } from './pick.ts';
-import { times } from './json.ts';
 import { utf8Bytes, type Bytes } from './request.ts';
 
 const { constantFrom } = fc;
+
+const maxBodyBytes = 16_384;
+/** The only times in random bodies. */
+const times = {
+  future: ['2100-01-31T12:00:00Z', '2100-02-28t13:30:00.5+01:30', '9999-12-31T23:59:59Z'],
+  past: ['2000-02-29T00:00:00Z', '0000-01-01T00:00:00+23:59'],
+  wrong: [
+    '',
+    '2100-02-29T00:00:00Z',
+    '2100-01-31',
+    '2100-01-31T12:00:00',
+    '9999-12-31T23:59:59-01:00',
+  ],
+};
 
 /** The pieces of text between quotes. */
 const soundPiece = constantFrom(

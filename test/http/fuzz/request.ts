@@ -33,6 +33,21 @@ export function isChunked(request: Request): boolean {
   return sent(request, 'transfer-encoding').some((value) => /chunked$/i.test(value));
 }
 
+const methods = /^(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|TRACE|PATCH|PROPFIND|SEARCH|PURGE|QUERY)$/;
+
+/** Whether a service sees the same request, however its bytes arrive, and where it ends (RFC 9112, section 6). */
+export function isFramed(request: Request): boolean {
+  const lengths = sent(request, 'content-length');
+  const codings = sent(request, 'transfer-encoding');
+  const framing = [...lengths, ...codings].join();
+  return (
+    methods.test(request.method) &&
+    (framing === '' || framing === String(request.body.length) || framing === 'chunked') &&
+    (codings.length === 0 || request.version === '1.1') &&
+    !/content-length/i.test(request.trailer ?? '')
+  );
+}
+
 export function headOf({ method, target, version, headers }: Request): Bytes {
   const lines = headers.map(([name, value]) => `${name}:${value}\r\n`);
   return `${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`;

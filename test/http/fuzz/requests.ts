@@ -29,7 +29,7 @@ import {
   tokenPath,
 } from './random-targets.ts';
 import type { Bytes, Request } from './request.ts';
-import { judgeTarget } from './target.ts';
+import { decode } from './document.ts';
 
 /** How a request goes over its connection. */
 export type Manner =
@@ -249,7 +249,8 @@ export const request: fc.Arbitrary<Request> = fc
 
 /** Whether it can revoke a token that the rest of the run needs. */
 function isNeeded({ method, target, headers }: Request): boolean {
-  if (method !== 'DELETE' || judgeTarget(target).route !== 'token') return false;
+  if (method !== 'DELETE' || !/^(?:https?:\/\/[^/]*)?\/token(?:\?|$)/i.test(decode(target) ?? ''))
+    return false;
   return headers.some(([, value]) => value.includes('<') && !value.includes('<spare>'));
 }
 
