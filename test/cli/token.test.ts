@@ -26,8 +26,6 @@ async function list(url: string, ...args: string[]): Promise<Record<string, stri
   );
 }
 
-const minute = /^\d{4}-\d\d-\d\dT\d\d:\d\dZ$/;
-
 describe('token create', { concurrency: 2 }, () => {
   it('prints only the token on standard output, and a note on standard error', async (t) => {
     const { folder, path, url } = databaseFile(t);
@@ -50,27 +48,6 @@ describe('token create', { concurrency: 2 }, () => {
     for (const file of readdirSync(folder)) {
       assert.ok(!readFileSync(join(folder, file)).includes(token), `${file} has the token`);
     }
-  });
-
-  it('creates a member of the store main with both scopes and no expiry by default', async (t) => {
-    const { url } = databaseFile(t);
-    const token = await runOk(['token', 'create', 'alice', '--database', url]);
-    const [row = {}, ...others] = await list(url);
-    assert.deepEqual(others, []);
-    const { CREATED = '', ...rest } = row;
-    assert.match(CREATED, minute);
-    assert.ok(Math.abs(Date.parse(CREATED) - Date.now()) < 120_000);
-    assert.deepEqual(rest, {
-      ID: idOf(token),
-      STORE: 'main',
-      USER: 'alice',
-      ROLE: 'member',
-      SCOPES: 'plants:read,plants:write',
-      EXPIRES: 'never',
-      'LAST USE': 'never',
-      STATE: 'active',
-      LABEL: '',
-    });
   });
 
   it('accepts the longest lifetime, in any unit', async (t) => {

@@ -107,7 +107,9 @@ test('the commands about tokens, users and shares print what they did', async (t
     token create alice --store mian < n
     token create Zoë --store north --scope 'plants:write, plants:read,plants:write' --expires 90d --label 'for CI' --json
     token list --store north
-    token create bob --yes < n
+    token create dora --store south --yes < n
+    token list --store south
+    token create bob < y
     user list
     user list --store north --json
     store list
