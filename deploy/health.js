@@ -4,7 +4,13 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { get as getHttp } from 'node:http';
 import { get as getHttps } from 'node:https';
 
-const sockets = new Set(readdirSync('/proc').flatMap(socketsOf));
+// Processes of other users cannot be read, and some end meanwhile, or close a connection.
+const sockets = new Set();
+for (const pid of readdirSync('/proc')) {
+  for (const fd of attempt(() => readdirSync(`/proc/${pid}/fd`)) ?? []) {
+    sockets.add(attempt(() => readlinkSync(`/proc/${pid}/fd/${fd}`)));
+  }
+}
 const locks = readFileSync('/proc/net/unix', 'utf8').matchAll(/ (\d+) @plant-store (\S+):(\d+)$/gm);
 // With the network of the host, there can be services of other containers.
 const [, , host, port] = locks.find(([, inode]) => sockets.has(`socket:[${inode}]`)) ?? [];
@@ -12,12 +18,11 @@ const plain = await statusOf(getHttp);
 const status = plain === 400 ? await statusOf(getHttps) : plain; // for plain HTTP to a service with TLS
 process.exit(status === 200 ? 0 : 1);
 
-/** The open sockets of a process of the same user. */
-function socketsOf(pid) {
+function attempt(read) {
   try {
-    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+    return read();
   } catch {
-    return []; // of another user, ended, or not a process
+    return undefined;
   }
 }
 

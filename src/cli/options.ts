@@ -18,7 +18,7 @@ const defaultDatabase = 'sqlite:plant-store.db';
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
   const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
-  return isServiceLink(process.env[variable]) ? option : option.env(variable);
+  return isServiceLink(variable, process.env[variable]) ? option : option.env(variable);
 }
 
 export function databaseFlag() {

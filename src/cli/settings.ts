@@ -60,14 +60,14 @@ function settingsIn(env: NodeJS.ProcessEnv): [name: string, value: string][] {
  * Whether a variable has the address of a linked service: a service "plant-store" of Kubernetes, and a link of Docker with
  * this name, set PLANT_STORE_PORT=tcp://10.0.0.1:8080.
  */
-export function isServiceLink(value: string | undefined): boolean {
-  return /^(?:tcp|udp|sctp):\/\//.test(value ?? '');
+export function isServiceLink(name: string, value = ''): boolean {
+  return name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value);
 }
 
 /** Whether Kubernetes or Docker set the variable, also for a service such as "plant-store-db". */
 function isOfLink(name: string, value: string): boolean {
   return (
-    isServiceLink(value) ||
+    isServiceLink(name, value) ||
     /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_\w+$|^PLANT_STORE_(?:NAME|ENV_\w+)$/.test(name)
   );
 }

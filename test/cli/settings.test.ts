@@ -98,6 +98,8 @@ describe('settings', { concurrency: 2 }, () => {
     const args = ['--database', url, '--workers', '2'];
     const service = await serve(t, args, { env: link });
     assert.equal(await service.stop(), 0);
+    const wrong = await runHere(['token', 'list'], { env: { PLANT_STORE_DATABASE: 'tcp://x:1' } });
+    assert.equal(wrong.status, 2);
     const lines = service.log().match(/^.*tcp:.*$/gm);
     assert.equal(lines?.length, 1, service.log());
     assert.match(lines[0], /"port":"tcp:\/\/10\.0\.0\.1:8080".*PLANT_STORE_PORT/);

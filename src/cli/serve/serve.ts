@@ -45,7 +45,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   stop.signal.addEventListener('abort', () => startShutdownTimeout(log));
   const run = { options, stop, log };
   const { PLANT_STORE_PORT: port } = process.env;
-  if (cluster.isPrimary && isServiceLink(port)) {
+  if (cluster.isPrimary && isServiceLink('PLANT_STORE_PORT', port)) {
     log.info({ port }, 'PLANT_STORE_PORT is of a linked service and was ignored');
   }
   try {
