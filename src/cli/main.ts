@@ -3,7 +3,7 @@
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 storage failure.
  */
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from '@commander-js/extra-typings';
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { addCompletionCommands } from './completion.ts';
 import { addDatabaseCommands } from './files/commands.ts';
 import { examples } from './options.ts';
@@ -12,6 +12,7 @@ import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
 import { addAdminCommands } from './admin/commands.ts';
+import { refuseBlankValues, refuseInvalidText, refuseUnknownVariables } from './settings.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
 
@@ -19,6 +20,7 @@ const packageFile = new URL('../../package.json', import.meta.url);
 export function main(argv: readonly string[], streams: Io = process): Promise<number> {
   return runWith(streams, async () => {
     try {
+      refuseInvalidText(argv, process.env);
       await program().parseAsync(argv);
     } catch (error) {
       if (error instanceof CommanderError) {
@@ -53,5 +55,16 @@ export function program() {
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
   addCompletionCommands(plantStore);
+  refuseBlankValues(plantStore);
+  const variables = variablesOf(plantStore);
+  plantStore.hook('preAction', (_, { options }) => {
+    const hasVariables = options.some(({ envVar }) => envVar !== undefined);
+    if (hasVariables) refuseUnknownVariables(variables, process.env);
+  });
   return plantStore;
+}
+
+/** The variables of all options of the command, and of those below it. */
+function variablesOf({ options, commands }: CommandUnknownOpts): string[] {
+  return [...options.flatMap(({ envVar }) => envVar ?? []), ...commands.flatMap(variablesOf)];
 }

@@ -8,6 +8,7 @@ import { scopes, type Scope } from '../access/access.ts';
 import { defaultKeepChangesMs } from '../log/change-log.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
+import { isServiceLink } from './settings.ts';
 
 /** The maximum number in a duration, in any unit. In days, it is 2,700 years. */
 export const maxDuration = 999_999;
@@ -17,7 +18,8 @@ const defaultDatabase = 'sqlite:plant-store.db';
 /** A setting of several calls, which the variable PLANT_STORE_<NAME> can also set. Use Option for one call. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
   const option = new Option(flags, description);
-  return option.env(`PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`);
+  const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
+  return isServiceLink(variable, process.env[variable]) ? option : option.env(variable);
 }
 
 export function databaseFlag() {

@@ -124,6 +124,7 @@ export function addRoutes(
   { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
 ): void {
   const uses = new TokenUses(storage.identity);
+  stopping.addEventListener('abort', () => void uses.flush());
   app.addHook('onClose', () => uses.close());
   const requestLimits = new RequestLimits(limits, log);
   const authentication = new Authentication(storage.identity, requestLimits, uses, verifier);

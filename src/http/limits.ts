@@ -12,7 +12,7 @@ export const maxHeaderBytes = 16_384;
 export const maxHeaders = 100;
 /** Maximum time for a complete request to arrive, and for the TLS handshake before the first one. */
 export const requestTimeoutMs = 30_000;
-/** A connection without traffic is closed after this time: between two requests, or if the client stops reading. */
+/** A connection without traffic is closed after this time: if the client stops reading, and by default between requests. */
 export const idleTimeoutMs = 72_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;

@@ -1,16 +1,14 @@
 /**
- * serve --oidc-...: the flags and their variables, invalid combinations, and the log.
+ * serve --oidc-...: the flags and their variables, and the log.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { call } from '../support/app.ts';
-import { runHere, serve } from '../support/command.ts';
+import { serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { audience, startProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
 import { tokenOf } from './oidc.ts';
-
-const issuer = 'https://login.example/realms/garden';
 
 describe('serve with an identity provider', () => {
   it('uses the variables: of a provider that differs from the standard', async (t) => {
@@ -76,36 +74,4 @@ describe('serve with an identity provider', () => {
     assert.equal(status, 401);
     assert.match(String(detail), /This is not a Plant Store token/);
   });
-});
-
-describe('flags of an identity provider that do not fit', { concurrency: 2 }, () => {
-  const both = ['--oidc-issuer', issuer, '--oidc-audience', audience];
-  const misuses: [args: string[], message: RegExp][] = [
-    [['--oidc-issuer', issuer], /--oidc-issuer requires --oidc-audience\. Set both, or leave out/],
-    [['--oidc-audience', audience], /--oidc-audience requires --oidc-issuer/],
-    [['--oidc-store-claim', 'nursery'], /requires --oidc-issuer/],
-    [['--oidc-role-claim', 'a', '--oidc-manager-value', 'b'], /requires --oidc-issuer/],
-    [[...both, '--oidc-role-claim', 'roles'], /requires --oidc-manager-value/],
-    [[...both, '--oidc-manager-value', 'boss'], /requires --oidc-role-claim/],
-    [['--oidc-client-id', 'page'], /requires --oidc-issuer/],
-    [[...both, '--oidc-client-scope', 'openid'], /requires --oidc-client-id/],
-    [[...both, '--oidc-client-id', 'page', '--oidc-client-scope', 'profile'], /Add openid/],
-    [[...both, '--oidc-store', 'a', '--oidc-store-claim', 'b'], /cannot be used with/],
-    [[...both, '--oidc-store', ' '], /Use a string of 1 to 200/],
-    [[...both, '--oidc-token-type', 'any'], /Allowed choices are at\+jwt, jwt/],
-    ...['http://login.example', 'login.example', 'https://a@login.example', `${issuer}?a`].map(
-      (url): [string[], RegExp] => [
-        ['--oidc-issuer', url, '--oidc-audience', audience],
-        /Use an https URL/,
-      ],
-    ),
-  ];
-  for (const [args, message] of misuses) {
-    it(`${args.join(' ')} ends with status 2`, async (t) => {
-      const { url } = databaseFile(t);
-      const { status, stdout, stderr } = await runHere(['serve', '--database', url, ...args]);
-      assert.deepEqual([status, stdout], [2, '']);
-      assert.match(stderr, message);
-    });
-  }
 });

@@ -21,21 +21,13 @@ const skip = !existsSync('/dev/full') && 'this system has no /dev/full';
 const lost = /^error: Cannot write the output: ENOSPC: .*\.$/m;
 
 describe('a command whose output is lost', { concurrency: 2 }, () => {
-  it('fails with the reason, for every command', { skip }, async (t) => {
+  it('fails with the reason', { skip }, async (t) => {
     const { path, url } = databaseFile(t);
     await fill(path, 0);
-    const [folder, token] = [tempFolder(t), await runOk(['token', 'list', '--database', url])];
-    const [, id = ''] = /^(\w{9}-\w{16}) /m.exec(token) ?? [];
-    const backup = join(folder, 'backup.db');
     const commands = [
       ['--help'],
-      ['--version'],
       ['token', 'list', '--database', url],
-      ['token', 'revoke', id, '--database', url],
-      ['migrate', '--database', url],
-      ['backup', backup, '--database', url],
-      ['restore', backup, '--database', url], // keeps the old database, and prints two lines
-      ['copy', '--from', url, '--to', `sqlite:${join(folder, 'copy.db')}`],
+      ['backup', join(tempFolder(t), 'backup.db'), '--database', url],
     ];
     for (const command of commands) {
       const { status, stderr } = await run(command, toFull);

@@ -63,13 +63,3 @@ it(
     assert.deepEqual(answers.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
   },
 );
-
-it('--cors-origin takes origins as people write them, also in every worker', async (t) => {
-  const env = { PLANT_STORE_CORS_ORIGIN: 'https://Garden.example:443/, http://localhost:5173' };
-  const args = ['--database', databaseFile(t).url, '--workers', '2'];
-  const { address } = await serve(t, args, { env });
-  for (const origin of ['https://garden.example', 'http://localhost:5173']) {
-    const { headers } = await call(`${address}/livez`, 'GET', { headers: { origin } });
-    assert.equal(headers.get('access-control-allow-origin'), origin);
-  }
-});

@@ -8,7 +8,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { requestTimeoutMs } from '../../src/http/limits.ts';
-import { makeCertificate, makeExpiredCertificate, trusting } from '../support/certificate.ts';
+import { makeCertificate, trusting } from '../support/certificate.ts';
 import { serve } from '../support/command.ts';
 import { Connection } from '../support/connection.ts';
 import { databaseFile } from '../support/database.ts';
@@ -105,14 +105,5 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     makeFifo(first.key);
     await until('it is logged', () => entries(service, notReloaded).length > before);
     assert.equal(await service.stop(), 0);
-  });
-
-  it('warns if the certificate has expired, and serves it', async (t) => {
-    const expired = makeExpiredCertificate(tempFolder(t), 'expired');
-    const service = await serve(t, ['--database', databaseFile(t).url, ...flagsFor(expired)]);
-    const [warning = '', ...others] = entries(service, /"msg":"certificate not valid now"/);
-    assert.deepEqual(others, []);
-    assert.match(warning, /"level":40.*"validTo":"2020-01-02T00:00:00\.000Z"/);
-    assert.equal(await served(service), 'expired');
   });
 });

@@ -13,6 +13,7 @@ import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import {
   encryptKey,
   makeCertificate,
+  makeCertificateFor,
   trusting,
   type TestCertificate,
 } from '../support/certificate.ts';
@@ -109,6 +110,24 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     assert.deepEqual(entries(service, notReloaded), []);
   });
 
+  it('warns 14 and 2 days before the certificate expires, and when it does, and serves it', async (t) => {
+    const { folder, first, service } = await start(t);
+    const warned = (days: number, message: string) =>
+      entries(service, new RegExp(`"level":40,.*"days":${days},"msg":"certificate ${message}"`));
+    const dayMs = 86_400_000;
+    for (const [days, message] of [
+      [14, 'expires soon'],
+      [2, 'expires soon'],
+      [0, 'not valid now'],
+    ] as const) {
+      assert.deepEqual(warned(days, message), []);
+      const endMs = Date.now() + days * dayMs + 5_000; // it is loaded two to three seconds later
+      replace(first, makeCertificateFor(folder, `of-${days}-days`, endMs - 30 * dayMs, endMs));
+      await until('the warning is logged', () => warned(days, message).length === 1);
+    }
+    assert.equal(await served(service), 'of-0-days');
+  });
+
   it('serves a client that connects again from the same port after a reset', async (t) => {
     if (resetsLate) return t.skip(resetsLate);
     const { first, port, service, open } = sound();
@@ -180,19 +199,6 @@ describe(
   'serve with TLS flags that are wrong',
   { concurrency: 2, skip: without('openssl') },
   () => {
-    it('exits with 2 if one of the two is missing', async (t) => {
-      const { folder, url } = databaseFile(t);
-      for (const [flag, other] of [
-        ['--tls-cert', '--tls-key'],
-        ['--tls-key', '--tls-cert'],
-      ] as const) {
-        const { status, stderr } = await runHere(['serve', '--database', url, flag, 'cert.pem']);
-        const message = `error: ${flag} requires ${other}. Set both, or leave out ${flag}.\n`;
-        assert.deepEqual([status, stderr], [2, message]);
-      }
-      assert.deepEqual(readdirSync(folder), []);
-    });
-
     it('exits with 1 and advice if the files cannot be used, and creates no database', async (t) => {
       const { folder: dataFolder, url } = databaseFile(t);
       const folder = tempFolder(t);

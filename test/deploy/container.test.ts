@@ -4,17 +4,16 @@
  */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { chownSync, existsSync, readFileSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, renameSync } from 'node:fs';
 import { it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import packageFile from '../../package.json' with { type: 'json' };
-import { call } from '../support/app.ts';
 import { makeCertificate } from '../support/certificate.ts';
-import { runOk, serve } from '../support/command.ts';
+import { serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
-import { tempFolder } from '../support/temp.ts';
 import { without } from '../support/programs.ts';
+import { until } from '../support/until.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const instructions = readFileSync(`${root}deploy/Dockerfile`, 'utf8')
@@ -24,7 +23,7 @@ const instructions = readFileSync(`${root}deploy/Dockerfile`, 'utf8')
   .filter((line) => line !== '')
   .map((line) => /^([A-Z]+) +(.*)$/.exec(line)?.slice(1) ?? ['', line]);
 const nobody = 65_534;
-const isolated = ['unshare', '--pid', '--mount', '--fork', '--kill-child'];
+const isolated = ['unshare', '--pid', '--mount-proc', '--fork', '--kill-child'];
 const noContainer =
   without('unshare', 'mount') ||
   (spawnSync('unshare', [...isolated.slice(1), 'true']).status !== 0 &&
@@ -59,45 +58,39 @@ it('compose.yaml uses files that exist', () => {
 });
 
 it(
-  'the health check of the image shows whether the service is ready',
-  { skip: without('openssl') },
+  'the service is the first process of a container with a read-only root, is healthy, and stops gracefully',
+  { skip: noContainer || without('openssl') },
   async (t) => {
-    const [health = ''] = valuesOf('HEALTHCHECK');
-    assert.ok(health.endsWith('CMD ["node", "/app/deploy/health.js"]'));
-    const { cert, key } = makeCertificate(tempFolder(t), 'localhost');
-    for (const tls of [{}, { PLANT_STORE_TLS_CERT: cert, PLANT_STORE_TLS_KEY: key }]) {
-      const service = await serve(t, ['--database', databaseFile(t).url], { env: tls });
-      const env = { ...process.env, ...tls, PLANT_STORE_PORT: new URL(service.address).port };
-      const check = () =>
-        promisify(execFile)(process.execPath, [`${root}deploy/health.js`], { env });
-      await check();
-      await service.stop();
-      await assert.rejects(check(), { code: 1 });
-    }
-  },
-);
-
-it(
-  'the service is the first process of a container with a read-only root, and stops gracefully',
-  { skip: noContainer },
-  async (t) => {
-    const { folder, url } = databaseFile(t);
-    chownSync(folder, nobody, nobody);
+    assert.ok(valuesOf('HEALTHCHECK')[0]?.endsWith('CMD ["node", "/app/deploy/health.js"]'));
+    const { folder, path, url } = databaseFile(t);
+    const certificate = makeCertificate(folder, 'localhost');
+    for (const file of [folder, ...Object.values(certificate)]) chownSync(file, nobody, nobody);
     const confine = [
       'mount --bind "$0" "$0"', // stays writable
       'mount -o remount,bind,ro /',
       'exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --bounding-set=-all "$@"',
     ];
     const under = [...isolated, 'sh', '-c', confine.join(' && '), folder];
-    const { address, child, ended } = await serve(t, ['--database', url], { under });
-    const token = await runOk(['token', 'create', 'alice', '--database', url]);
-    const json = { name: 'Monstera' };
-    assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
-    const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-    const status = readFileSync(`/proc/${children.trim()}/status`, 'utf8');
-    assert.match(status, /^NSpid:\t\d+\t1$/m);
-    process.kill(Number(children), 'SIGTERM');
-    assert.equal(await ended, 0);
+    for (const tls of [[], ['--tls-cert', certificate.cert, '--tls-key', certificate.key]]) {
+      const { child, ended } = await serve(t, ['--database', url, ...tls], { under });
+      const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+      const pid = children.trim();
+      assert.match(readFileSync(`/proc/${pid}/status`, 'utf8'), /^NSpid:\t\d+\t1$/m);
+      const enter = ['--target', pid, '--pid', '--mount', '-S', `${nobody}`, '-G', `${nobody}`];
+      const check = () =>
+        promisify(execFile)('nsenter', [...enter, process.execPath, `${root}deploy/health.js`]);
+      await check();
+      renameSync(path, `${path}.away`);
+      await until('it is unhealthy', () =>
+        check().then(
+          () => false,
+          ({ code }) => code === 1,
+        ),
+      );
+      renameSync(`${path}.away`, path);
+      process.kill(Number(pid), 'SIGTERM');
+      assert.equal(await ended, 0);
+    }
   },
 );
 

@@ -25,6 +25,18 @@ const listLength = 2_000;
 const gzip = { headers: { 'accept-encoding': 'gzip' } };
 const largestBody = '{"name":"Monstera"}'.padEnd(16_384);
 
+/** Paths in which a proxy could find other segments than the service. Everybody can resolve a plain ".." (RFC 3986). */
+const rawPaths = [
+  '/shares/..%2Fplants%2F1',
+  '/shares/%2e%2e%2fplants%2f1',
+  '/shares/%2e%2e/plants/1',
+  '/shares/%252e%252e%252Fplants%252F1',
+  '/shares/a%2Fb',
+  '/shares/.%2F1',
+  '/plants/1%3Ffields=id?fields=name',
+  '/..%2Fplants%2F1',
+];
+
 /** Adds the tests of the service behind this proxy. */
 export function testProxy(name: ReverseProxyName): void {
   const skip = missing(name);
@@ -122,7 +134,28 @@ export function testProxy(name: ReverseProxyName): void {
       assert.throws(() => void JSON.parse(received), SyntaxError);
     });
 
-    it('serves below the path of the public address', async (t) => {
+    for (const prefix of ['', '/api']) {
+      it(`passes on a path as the client sent it${prefix && ', below /api too'}`, async (t) => {
+        const seen: (string | undefined)[] = [];
+        const app = await startApp(t, {
+          addRoutes: ({ server }) =>
+            server.prependListener('request', ({ url }: IncomingMessage) => seen.push(url)),
+        });
+        const proxy = await startReverseProxy(t, name, app.port, prefix !== '');
+        const { send } = client(t, proxy, await app.token('alice'));
+        for (const path of rawPaths) {
+          seen.length = 0;
+          const { status = 0 } = await send('DELETE', prefix + path);
+          assert.ok(status >= 400, `${path}: ${status}`);
+          const passedOn = seen.filter((url) => url !== '/readyz');
+          // A proxy can refuse a path that leads above the root.
+          assert.deepEqual(passedOn, passedOn.length === 0 ? [] : [path]);
+          assert.ok(passedOn.length > 0 || /\.\.|%2e/i.test(path), path);
+        }
+      });
+    }
+
+    it('serves below the path of the public address, and nowhere else', async (t) => {
       const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
       const token = await app.token('alice');
       const proxy = await startReverseProxy(t, name, app.port, true);
@@ -132,6 +165,15 @@ export function testProxy(name: ReverseProxyName): void {
       assert.equal(location, 'https://plants.example/api/plants/1');
       assert.equal((await send('GET', new URL(location).pathname)).status, 200);
       assert.equal((await send('GET', '/api/plants?limit=1&fields=id')).body, '[{"id":1}]');
+      for (const path of ['/plants', '/other/api/plants', '/apiplants', '/api.example/plants']) {
+        const { status, body } = await send('GET', path);
+        // Below its other paths, nginx has the files of a folder, which is empty here.
+        assert.ok(status === (name === 'nginx' ? 403 : 404) && !body.includes('"'), path);
+      }
+      const { status, headers } = await send('GET', '/api');
+      assert.equal(status, 301);
+      assert.equal(new URL(headers.location ?? '', 'https://plants.example').pathname, '/api/');
+      assert.match(String((await send('GET', '/api/')).headers['content-type']), /^text\/html/);
     });
 
     it('names its client, and nothing that the client invents', async (t) => {

@@ -3,12 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { Page } from '../../tools/markdown.ts';
 import { startApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { exchange, request } from '../support/raw.ts';
 
 const garden = 'https://garden.example';
-const shed = 'http://localhost:5173';
+const app = 'capacitor://localhost';
 const exposed =
   'Accept-Patch, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
@@ -20,6 +21,14 @@ function corsHeaders(response: string): string[] {
     .filter((line) => /^(vary|access-control-)/.test(line))
     .toSorted();
 }
+
+it('exposes the headers that docs/reference/operation.md lists', () => {
+  const page = new Page(new URL('../../docs/reference/operation.md', import.meta.url));
+  const section = page.sections.find(({ heading }) => heading === 'Web pages of other origins');
+  const [, list = ''] = /Pages can read\s([^]*?)\.\s/.exec(section?.text ?? '') ?? [];
+  const listed = [...list.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+  assert.deepEqual(listed.toSorted(), exposed.split(', ').toSorted());
+});
 
 function allowed(origin: string): string[] {
   return [
@@ -94,16 +103,16 @@ it('adds no header unless it is on', async (t) => {
 });
 
 it('lets pages of each named origin, and of no other, read every response', async (t) => {
-  const { port, token } = await startApp(t, { corsOrigins: [garden, shed] });
+  const { port, token } = await startApp(t, { corsOrigins: [garden, app] });
   const alice = `Authorization: Bearer ${await token('alice')}`;
-  for (const origin of [garden, shed]) {
+  for (const origin of [garden, app]) {
     await assertCorsHeaders(port, requests(alice, [`Origin: ${origin}`]), allowed(origin));
   }
   const others = ['null', '*', `${garden}:8443`, `${garden}.evil.example`, 'http://garden.example'];
   for (const lines of [[], ...others.map((one) => [`Origin: ${one}`])]) {
     await assertCorsHeaders(port, requests(alice, lines), ['vary: origin']);
   }
-  const two = [`Origin: ${garden}`, `Origin: ${shed}`];
+  const two = [`Origin: ${garden}`, `Origin: ${app}`];
   await assertCorsHeaders(port, requests(alice, two), ['vary: origin']);
 });
 
@@ -140,7 +149,7 @@ it('answers a preflight without a token, with the methods of its path', async (t
       assert.match(answer, /^HTTP\/1\.1 204 /, path);
       const [origin = '', ...others] = allowed(garden);
       assert.deepEqual(corsHeaders(answer), [
-        'access-control-allow-headers: authorization, content-type, idempotency-key, if-match, if-none-match, user-agent',
+        'access-control-allow-headers: authorization, content-type, idempotency-key, if-match, if-none-match, user-agent, traceparent, tracestate, baggage, sentry-trace',
         `access-control-allow-methods: ${methods.toLowerCase()}`,
         origin,
         ...others.slice(0, 1),

@@ -62,6 +62,7 @@ export async function startApp(
     keepChangesMs?: number | undefined;
     verifier?: Verifier;
     signOn?: PageSignOn;
+    stopping?: AbortSignal;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -81,7 +82,7 @@ export async function startApp(
     limits: options.limits ?? {},
     verifier: options.verifier,
     signOn: options.signOn,
-    stopping: new AbortController().signal,
+    stopping: options.stopping ?? new AbortController().signal,
   });
   options.addRoutes?.(app);
   await app.listen({ host: '127.0.0.1', port: 0 });

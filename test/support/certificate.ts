@@ -18,7 +18,13 @@ export function makeCertificate(folder: string, name: string): TestCertificate {
   return { cert, key };
 }
 
-export function makeExpiredCertificate(folder: string, name: string): TestCertificate {
+/** Makes one that is valid between two times in milliseconds. */
+export function makeCertificateFor(
+  folder: string,
+  name: string,
+  fromMs: number,
+  toMs: number,
+): TestCertificate {
   const { cert, key } = makeKey(folder, name);
   const file = (ending: string) => join(folder, `${name}.${ending}`);
   writeFileSync(file('txt'), '');
@@ -28,7 +34,8 @@ export function makeExpiredCertificate(folder: string, name: string): TestCertif
       'rand_serial = yes\ndefault_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n',
   );
   openssl(['req', '-new', '-key', key, '-out', file('csr'), ...subject(name)]);
-  const dates = ['-startdate', '20200101000000Z', '-enddate', '20200102000000Z'];
+  const asn1 = (ms: number) => new Date(ms).toISOString().replaceAll(/[-:T]|\.\d+/g, '');
+  const dates = ['-startdate', asn1(fromMs), '-enddate', asn1(toMs)];
   const files = ['-config', file('cnf'), '-keyfile', key, '-in', file('csr'), '-out', cert];
   openssl(['ca', '-batch', '-selfsign', '-notext', ...files, ...dates]);
   return { cert, key };

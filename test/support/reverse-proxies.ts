@@ -88,14 +88,16 @@ const kinds = {
     configure: ({ isBelowPath, folder, httpsPort, upstream, certificate, key }) => {
       const both = join(folder, 'both.pem');
       writeFileSync(both, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
-      const [bind = '', path = ''] = documented('haproxy').split(/\n(?=http-request)/);
+      const [bind = '', ...rules] = documented('haproxy').split('\n');
       const listen = bind.replace(/:\d+/, `127.0.0.1:${httpsPort}`).replace(/\S+\.pem/, both);
       const replicas = [`http://127.0.0.1:${upstream}`];
       const configuration = balancerConfiguration(listen, replicas);
       const file = join(folder, 'haproxy.cfg');
       writeFileSync(
         file,
-        isBelowPath ? configuration.replace(/default_backend .*/, `$&\n  ${path}`) : configuration,
+        isBelowPath
+          ? configuration.replace(/default_backend .*/, `$&\n  ${rules.join('\n  ')}`)
+          : configuration,
       );
       return ['-db', '-f', file];
     },

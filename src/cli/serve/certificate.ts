@@ -12,8 +12,12 @@ import { createTlsServer, secureContextOptions, type KeyPair } from '../../http/
 import { Refusal } from '../../refusal.ts';
 import { causeOf, refuseUnreadable } from '../errors.ts';
 
-/** How often the files are checked for a change. */
+/** How often the files are checked for a change, and the certificate for its end. */
 const checkIntervalMs = 1_000;
+
+/** How many days before its end the service warns, if the certificate is valid for more than twice as long. */
+const warningDays = [0, 2, 14];
+const dayMs = 86_400_000;
 
 /**
  * Returns a function that creates the server of an app. `files` has the paths of both files, which are checked until
@@ -28,8 +32,7 @@ export async function tlsServerFactory(
   const certificate = checkPair(files, pair);
   return (options, handler) => {
     const server = createTlsServer(pair, log, options, handler);
-    warnIfNotValidNow(certificate, log);
-    void followCertificate(files, pair, server, log, stopping);
+    void followCertificate(files, pair, certificate, server, log, stopping);
     return server;
   };
 }
@@ -42,13 +45,16 @@ export async function tlsServerFactory(
 async function followCertificate(
   files: KeyPair,
   current: KeyPair,
+  certificate: X509Certificate,
   server: Server,
   log: Logger,
   stopping: AbortSignal,
 ): Promise<void> {
   let handled = contentOf(current);
   let seen = handled;
+  let warn = validityWarning(certificate, log);
   while (!stopping.aborted) {
+    warn();
     await wait(checkIntervalMs, undefined, { ref: false });
     const pair = await readPair(files).catch((error: Error) => error);
     const content = contentOf(pair);
@@ -58,23 +64,35 @@ async function followCertificate(
     handled = content;
     try {
       if (pair instanceof Error) throw pair;
-      const certificate = checkPair(files, pair);
+      const next = checkPair(files, pair);
       server.setSecureContext(secureContextOptions(pair));
-      log.info({ validTo: certificate.validToDate }, 'certificate reloaded');
-      warnIfNotValidNow(certificate, log);
+      log.info({ validTo: next.validToDate }, 'certificate reloaded');
+      warn = validityWarning(next, log);
     } catch (err) {
       log.error({ err }, 'certificate not reloaded');
     }
   }
 }
 
-/** Some clients accept such a certificate, so the service serves it. */
-function warnIfNotValidNow(certificate: X509Certificate, log: Logger): void {
+/**
+ * Returns a function to call regularly. It warns when the certificate is about to expire, when it has expired, and if it
+ * is not valid yet. Some clients accept such a certificate, so the service serves it.
+ */
+function validityWarning(certificate: X509Certificate, log: Logger): () => void {
   const { validFromDate: validFrom, validToDate: validTo } = certificate;
-  const nowMs = Date.now();
-  if (nowMs < validFrom.getTime() || nowMs > validTo.getTime()) {
-    log.warn({ validFrom, validTo }, 'certificate not valid now');
-  }
+  const daysFrom = (ms: number) => (validTo.getTime() - ms) / dayMs;
+  const thresholds = warningDays.filter((days) => 2 * days < daysFrom(validFrom.getTime()));
+  let warned = Infinity;
+  return () => {
+    const nowMs = Date.now();
+    const daysLeft = nowMs < validFrom.getTime() ? 0 : daysFrom(nowMs);
+    const threshold = thresholds.find((days) => daysLeft <= days) ?? Infinity;
+    if (threshold < warned) {
+      const message = threshold === 0 ? 'certificate not valid now' : 'certificate expires soon';
+      log.warn({ validFrom, validTo, days: threshold }, message);
+    }
+    warned = threshold;
+  };
 }
 
 function contentOf(pair: KeyPair | Error): string {

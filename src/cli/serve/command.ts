@@ -5,6 +5,7 @@ import {
   type Command,
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings';
+import { idleTimeoutMs } from '../../http/limits.ts';
 import { isProtected } from '../../oidc/fetch.ts';
 import { tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
@@ -87,7 +88,7 @@ function addOptions(serve: Command) {
   serve.createOption = flag; // so each other option also has a variable
   return serve
     .addOption(databaseFlag())
-    .option('--host <host>', 'address to listen on', parseHost, '127.0.0.1')
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
     .option(
       '--base-url <url>',
@@ -175,6 +176,11 @@ function addOptions(serve: Command) {
       integer(1, maxRequests),
       512,
     )
+    .addOption(
+      flag('--keep-alive <duration>', 'how long an idle connection stays open, at most 1d')
+        .argParser(parseKeepAlive)
+        .default(idleTimeoutMs, '72s'),
+    )
     .option(
       '--trust-proxy <list>',
       'addresses and networks of proxies that pass on the address of the client, separated by commas',
@@ -187,21 +193,23 @@ function addOptions(serve: Command) {
     );
 }
 
-function parseHost(text: string): string {
-  if (text.trim() !== '') return text;
-  throw new InvalidArgumentError('Use a host name or an IP address.');
-}
-
-/** An origin as browsers send it. */
+/** An origin as browsers send it: for http and https in lower case, and without the default port. */
 function parseOrigin(text: string): string {
   const url = URL.parse(text);
-  if (!url || !/^https?:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
+  if (!url || !/^(?!file:|ftp:|wss?:)[a-z][a-z\d+.-]*:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
     throw new InvalidArgumentError(
-      'Use origins such as https://garden.example or http://localhost:5173, without a path, separated by commas; ' +
+      'Use origins such as https://garden.example or capacitor://localhost, without a path, separated by commas; ' +
         'or * alone for all.',
     );
   }
-  return url.origin; // browsers send it in this form: in lower case, without the default port
+  // For URL, only web pages have an origin: no apps, and no extensions of browsers.
+  return url.origin === 'null' ? `${url.protocol}//${url.host}` : url.origin;
+}
+
+function parseKeepAlive(text: string): number {
+  const durationMs = parseDurationMs(text);
+  if (durationMs <= 86_400_000) return durationMs; // Node's timers have a maximum
+  throw new InvalidArgumentError('Use at most 1d.');
 }
 
 function parseRateOrOff(text: string): Rate | 'off' {

@@ -1,6 +1,6 @@
 /**
- * When tokens were last used. A request only changes a number in memory; the storage gets all of them once a minute
- * and at shutdown. A crash loses the last minute, and so does a write that fails.
+ * When tokens were last used. A request only changes a number in memory; the storage gets all of them once a minute, when
+ * a shutdown begins, and at its end. A crash loses the last minute, and so does a write that fails.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Grant } from '../../access/access.ts';
@@ -11,8 +11,8 @@ const flushIntervalMs = 60_000;
 const maxTokens = 10_000;
 /** Tokens in one write, so that the writes of other requests come between. */
 const maxWriteTokens = 500;
-/** How long a shutdown waits for the last flush. */
-const closeTimeoutMs = 1_000;
+/** How long the end of a shutdown waits for the last flush. A drain of 10 seconds and this are within its limit. */
+const closeTimeoutMs = 3_000;
 
 export class TokenUses {
   readonly #storage: Pick<IdentityStorage, 'recordUses'>;
@@ -22,7 +22,7 @@ export class TokenUses {
 
   constructor(storage: Pick<IdentityStorage, 'recordUses'>, intervalMs = flushIntervalMs) {
     this.#storage = storage;
-    this.#timer = setInterval(() => void this.#flush(), intervalMs).unref();
+    this.#timer = setInterval(() => void this.flush(), intervalMs).unref();
   }
 
   note({ tokenId, tokenHash: hash, isStored, caller: { store } }: Grant, nowMs: number): void {
@@ -34,11 +34,11 @@ export class TokenUses {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.race([this.#flush(), pause(closeTimeoutMs, undefined, { ref: false })]);
+    await Promise.race([this.flush(), pause(closeTimeoutMs, undefined, { ref: false })]);
   }
 
   /** Never rejects. Waits for the flush before it. */
-  #flush(): Promise<void> {
+  flush(): Promise<void> {
     this.#flushing = this.#flushing.then(() => this.#write()).catch(() => {});
     return this.#flushing;
   }

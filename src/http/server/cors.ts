@@ -10,9 +10,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 const exposedHeaders =
   'Accept-Patch, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
 
-/** The headers that a page can send, in addition to those that it always can. Firefox and Safari send User-Agent. */
+/**
+ * The headers that a page can send, in addition to those that it always can. Firefox and Safari send User-Agent, and tools
+ * that trace requests (W3C Trace Context, OpenTelemetry, Sentry) add theirs to each one.
+ */
 const requestHeaders =
-  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, User-Agent';
+  'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, User-Agent, Traceparent, Tracestate, Baggage, Sentry-Trace';
 
 /** How long a browser caches a preflight response for a URL. Chromium's maximum; others allow more. */
 const maxAgeSeconds = 7_200;
