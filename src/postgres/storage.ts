@@ -21,6 +21,7 @@ import { openUsers } from './tables/users.ts';
 interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
   onServerFault?: ClusterEvents['onFault'];
+  onRival?: ClusterEvents['onRival'];
 }
 
 export class PostgresStorage implements Storage {
@@ -35,11 +36,12 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
   ) {
     this.#cluster = new Cluster(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
       onFault: onServerFault,
+      onRival,
     });
     this.#readiness = new Readiness(this.#cluster, options);
     const versions = new GrantsVersions(this.#cluster);

@@ -40,6 +40,8 @@ export interface ClusterEvents {
   whenReady?: ((server: Pool) => Promise<void>) | undefined;
   /** A server is unavailable, or available again if `fault` is undefined. */
   onFault?: ((server: string, fault: unknown) => void) | undefined;
+  /** Another primary than the one in use accepts writes, or none does any more if `rival` is undefined. */
+  onRival?: ((rival: string | undefined) => void) | undefined;
 }
 
 interface Node {
@@ -69,7 +71,7 @@ export class Cluster {
     this.#address = address;
     this.#events = events;
     const name = address.hosts.map(nameOf).join();
-    this.#seed = new Pool(new Hosts(address), {
+    this.#seed = new Pool(new Hosts(address, events.onRival), {
       name,
       onFault: (fault) => events.onFault?.(name, fault),
       check: (connection) => checkNode(connection, anyStore),
