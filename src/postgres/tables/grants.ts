@@ -69,6 +69,7 @@ export const grantSql = {
     SET removed_at = NULL,
         role = coalesce($3::text, CASE WHEN removed_at IS NULL THEN role ELSE 'member' END)
     WHERE store = $1 AND id = $2 AND ($4::bigint IS NULL OR removed_at < $4)`,
+  lockStore: sql`SELECT 1 FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
   changeGrantsVersion: sql`UPDATE plant_store.stores SET grants = $2 WHERE store = $1`,
 };
 
@@ -123,9 +124,14 @@ export function callerNow(
 }
 
 /**
- * The first statement of each transaction that changes grants. It locks the row of the store: nothing is written for a
- * token that is being revoked.
+ * The first statement of each transaction that changes grants: nothing is written for a token that is being revoked, and
+ * what the next statements read stays as it is.
  */
+export function lockStore(store: number): BoundStatement {
+  return [grantSql.lockStore, [store]];
+}
+
+/** Only with a change, because it makes every cached grant of the store outdated. */
 export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }

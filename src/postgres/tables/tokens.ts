@@ -25,6 +25,7 @@ import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
 import { sql } from '../pool/connection.ts';
 import {
   changeGrantsVersion,
+  lockStore,
   Grants,
   identifyAgain,
   lineOf,
@@ -110,15 +111,12 @@ export class Tokens extends Grants implements IdentityStorage {
       tag: columns[1],
     };
     await server.transactInTwo(
-      [
-        changeGrantsVersion(owner.store),
-        findLogEnd(owner.store),
-        [tokenSql.find, [owner.store, hash]],
-      ],
+      [lockStore(owner.store), findLogEnd(owner.store), [tokenSql.find, [owner.store, hash]]],
       ([, end, committed = []]) =>
         committed.length > 0 // by an earlier attempt
           ? []
           : [
+              changeGrantsVersion(owner.store),
               reviveUser(owner, role),
               [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
               ...this.#appendToLog(owner.store, end, [entry]),
@@ -140,7 +138,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const entry: LogEntry = { event: 'token-created', by, request, ...created };
     // The first statement locks the row of the store: what the others read does not change until the commit.
     const first: BoundStatement[] = [
-      changeGrantsVersion(store),
+      lockStore(store),
       [tokenSql.countOwn, [store, user]],
       findLogEnd(store),
       ...identifyAgain(caller),
@@ -155,6 +153,7 @@ export class Tokens extends Grants implements IdentityStorage {
       if (ended instanceof Problem) return ended;
       const values = [store, hash, user, lineBelow(lineOf(found), parent), ...columns];
       const add: BoundStatement[] = [
+        changeGrantsVersion(store),
         [tokenSql.addToken, values],
         ...this.#appendToLog(store, end, [entry]),
       ];
@@ -194,9 +193,10 @@ export class Tokens extends Grants implements IdentityStorage {
     const { first, last } = range?.store === store ? range : noTokens;
     const find: BoundStatement = [tokenSql.findById, [store, first, last]];
     let attempts = 0;
+    let revokedBefore: RecordRow | undefined;
     const server = await this.cluster.ofStore(store);
     const rows = await server.transactInTwo(
-      [changeGrantsVersion(store), find, findLogEnd(store), ...identifyAgain(caller)],
+      [lockStore(store), find, findLogEnd(store), ...identifyAgain(caller)],
       ([, tokens = [], end, identified]) => {
         const [found] = tokens;
         const canBeDone = by?.tokenId === id && attempts++ > 0; // by an earlier attempt
@@ -207,6 +207,10 @@ export class Tokens extends Grants implements IdentityStorage {
         if (caller !== undefined && caller.user !== row[11]) return [];
         if (by !== undefined) assertCanRevoke(by, { ...toRecord(row), line: row[12] });
         const { scopes, revokedAtMs: before } = toRecord(row);
+        if (before !== undefined) {
+          revokedBefore = row;
+          return [];
+        }
         const token = { owner: row[11], name: id, tag: formatScopes(scopes) };
         const entry: LogEntry = {
           event: 'token-revoked',
@@ -215,13 +219,14 @@ export class Tokens extends Grants implements IdentityStorage {
           ...token,
         };
         return [
-          ...this.#appendToLog(store, end, before === undefined ? [entry] : []),
+          changeGrantsVersion(store),
+          ...this.#appendToLog(store, end, [entry]),
           [tokenSql.revoke, [store, first, last, revokedAtMs]],
           find,
         ];
       },
     );
-    const revoked = rows.at(-1)?.[0];
+    const revoked = revokedBefore ?? rows.at(-1)?.[0];
     return revoked && toRecord(revoked as unknown as RecordRow); // of `find`
   }
 

@@ -12,7 +12,7 @@ import type {
 } from '../../access/user-storage.ts';
 import { tokenId } from '../../access/token.ts';
 import { sql, type Row } from '../pool/connection.ts';
-import { changeGrantsVersion } from './grants.ts';
+import { changeGrantsVersion, lockStore } from './grants.ts';
 import { type AppendToLog, findLogEnd, toPlant, type LogEntry, type PlantRow } from './log.ts';
 import type { Names } from './names.ts';
 import { ownerRange } from './plant-statements.ts';
@@ -130,7 +130,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       const server = await cluster.ofStore(store);
       await server.transactInTwo(
         [
-          changeGrantsVersion(store),
+          lockStore(store),
           findLogEnd(store),
           [userSql.findActiveTokens, [store, user]],
           [userSql.findGiven, [store, user]],
@@ -148,7 +148,9 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
               tag,
             })),
           ];
+          if (entries.length === 0) return [];
           return [
+            changeGrantsVersion(store),
             [userSql.revokeTokens, [store, user, revokedAtMs]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, received.map(([owner]) => owner)]],
@@ -192,7 +194,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       // The first statement waits for groups of changes and new tokens in progress.
       await server.transactInTwo(
         [
-          changeGrantsVersion(store),
+          lockStore(store),
           findLogEnd(store),
           [userSql.canRemove, [store, user]],
           [userSql.findActiveTokens, [store, user]],
@@ -206,6 +208,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
           ];
           return isRemoved
             ? [
+                changeGrantsVersion(store),
                 [userSql.remove, [store, user, removedAtMs, found[0]?.[0]]],
                 [userSql.revokeTokens, [store, user, removedAtMs]],
                 ...appendToLog(store, end, entries),
