@@ -126,9 +126,13 @@ export class Cluster {
     return this.#map?.shardOf(store);
   }
 
+  get isCitus(): boolean {
+    return this.#map !== undefined;
+  }
+
   /** Whether a transaction on several stores of this server involves no other server. */
   isDirect(server: Pool): boolean {
-    return server !== this.#seed || this.#map === undefined;
+    return server !== this.#seed || !this.isCitus;
   }
 
   /** The server that can change the schema. Rejects if it cannot be reached. */
