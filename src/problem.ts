@@ -45,16 +45,19 @@ export class Problem extends Error {
   /** For the client: what is wrong and how to fix it. */
   readonly detail: string;
   readonly faults: readonly Fault[] | undefined;
+  /** Further members of the document. */
+  readonly members: object | undefined;
 
   constructor(
     kind: ProblemKind,
     detail: string,
-    more: { faults?: readonly Fault[]; cause?: unknown } = {},
+    more: { faults?: readonly Fault[]; members?: object; cause?: unknown } = {},
   ) {
     super(`${kind}: ${detail}`, { cause: more.cause });
     this.kind = kind;
     this.detail = detail;
     this.faults = more.faults;
+    this.members = more.members;
   }
 }
 

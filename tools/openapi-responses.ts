@@ -11,6 +11,7 @@ import { problemMediaType, problemResponses } from '../src/http/response/problem
 import {
   DeletedPlant,
   Health,
+  Readiness,
   OwnToken,
   Plant,
   PlantChange,
@@ -146,7 +147,7 @@ const operations: Record<string, Responses> = {
     problems: [],
   },
   readyz: {
-    successes: { 200: { description: 'The service is ready.', schema: Health } },
+    successes: { 200: { description: 'The service is ready.', schema: Readiness } },
     problems: ['storage-unavailable', 'overloaded'],
   },
 };

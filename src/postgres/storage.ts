@@ -7,7 +7,9 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
+import { sql } from './pool/connection.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
 import { appenderTo, openLog } from './tables/log.ts';
@@ -23,6 +25,17 @@ interface OpenOptions extends ReadinessOptions, WriteSettings {
   onServerFault?: ClusterEvents['onFault'];
   onRival?: ClusterEvents['onRival'];
 }
+
+const checkSql = {
+  write: sql`UPDATE plant_store.stores SET version = version WHERE store = $1`,
+  privileges: sql`
+    SELECT bool_and(
+      has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')
+      AND has_table_privilege(oid, 'DELETE'))
+    FROM pg_class WHERE relnamespace = 'plant_store'::regnamespace AND relkind = 'r'`,
+};
+
+const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE or DELETE';
 
 export class PostgresStorage implements Storage {
   readonly #cluster: Cluster;
@@ -64,6 +77,19 @@ export class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     return this.#readiness.check();
+  }
+
+  async checkWrites(store: number): Promise<void> {
+    const server = await this.#cluster.ofStore(store);
+    const [, [[hasPrivileges] = []] = []] = await server.transact(
+      [checkSql.write, [store]],
+      [checkSql.privileges, []],
+    );
+    if (hasPrivileges !== true) throw storageUnavailable(new Error(missingPrivilege));
+  }
+
+  get hasRival(): boolean {
+    return this.#cluster.hasRival;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

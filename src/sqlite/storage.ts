@@ -192,6 +192,10 @@ export class SqliteStorage implements Storage {
     if (this.#connection.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
+  async checkWrites(store: number): Promise<void> {
+    await this.#writer.write(['stores', 'touch', store]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.#writer.close();

@@ -257,7 +257,8 @@ it('returns nothing but its health without a token', async (t) => {
   const { call } = await startApp(t);
   for (const path of ['/livez', '/readyz']) {
     const { status, text } = await call('GET', path);
-    assert.deepEqual([status, text], [200, '{"status":"ok"}']);
+    assert.equal(status, 200);
+    assert.match(text, /^\{"status":"ok"/);
   }
 });
 

@@ -54,6 +54,41 @@ describe('PostgreSQL: the service', () => {
     }
   });
 
+  it('knows that writes fail if the standby is down, or a privilege is missing', async (t) => {
+    const server = await PostgresServer.make();
+    t.after(() => server[Symbol.asyncDispose]());
+    const waitFor = async (standby: string) => {
+      await server.query(`ALTER SYSTEM SET synchronous_standby_names = '${standby}'`);
+      await server.query('SELECT pg_reload_conf()');
+    };
+    await using owner = await openPostgres(server.url());
+    await addToken(owner, 'alice');
+    const { store = 0 } = await owner.identity.findNames({ store: 'main', user: 'alice' });
+    await server.query(
+      `CREATE ROLE service LOGIN PASSWORD 'service';
+       GRANT USAGE ON SCHEMA plant_store TO service;
+       GRANT ALL ON ALL TABLES IN SCHEMA plant_store TO service`,
+    );
+    const url = server.url().replace(/plants:[^@]*@/, 'service:service@');
+    await using service = await openPostgres(url);
+    await service.checkWrites(store);
+    const failing = { name: 'Problem', kind: 'storage-unavailable' };
+    await server.query('REVOKE INSERT ON plant_store.plants FROM service');
+    await assert.rejects(service.checkWrites(store), failing);
+    await server.query('GRANT INSERT ON plant_store.plants TO service');
+    await service.checkWrites(store);
+    await waitFor('missing');
+    await assert.rejects(service.checkWrites(store), { kind: 'outcome-unknown' });
+    await assert.rejects(service.checkWrites(store), failing); // the first one has locked the row
+    await waitFor('');
+    await until('it is written', () =>
+      service.checkWrites(store).then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+
   it('responds in time and correctly while the database hangs, and recovers', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const app = await startApp(t, { open: () => openPostgres(url) });

@@ -53,6 +53,7 @@ interface Node {
 export class Cluster {
   readonly #address: Address;
   readonly #events: ClusterEvents;
+  readonly #hosts: Hosts;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   /** By number, the coordinator first. Empty if there is one server. */
@@ -71,7 +72,8 @@ export class Cluster {
     this.#address = address;
     this.#events = events;
     const name = address.hosts.map(nameOf).join();
-    this.#seed = new Pool(new Hosts(address, events.onRival), {
+    this.#hosts = new Hosts(address, events.onRival);
+    this.#seed = new Pool(this.#hosts, {
       name,
       onFault: (fault) => events.onFault?.(name, fault),
       check: (connection) => checkNode(connection, anyStore),
@@ -124,6 +126,11 @@ export class Cluster {
   /** The shard of a store, which is always on one node; undefined if it is not known, or on other engines. */
   shardOf(store: number): Shard | undefined {
     return this.#map?.shardOf(store);
+  }
+
+  /** Whether another primary than the one in use accepts writes. */
+  get hasRival(): boolean {
+    return this.#hosts.rival !== undefined;
   }
 
   get isCitus(): boolean {
