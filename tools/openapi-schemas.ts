@@ -223,7 +223,11 @@ export const Health = Type.Object(
 
 export const Readiness = Type.Object(
   {
-    status: Health.properties.status,
+    status: Type.Unsafe<'ok'>({
+      type: 'string',
+      enum: ['ok'],
+      description: 'Ready for requests.',
+    }),
     reads: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Reads work.' }),
     writes: Type.Unsafe<'ok' | 'other-primary'>({
       type: 'string',
