@@ -19,8 +19,7 @@ const revocationBytes = 7_000;
 const changeBytes = 4_000;
 const cuts = 24;
 
-it('PostgreSQL: every response is correct while the network cuts connections', async (t) => {
-  // With quotas, which must stay exact. cuts.long.ts has none.
+it('PostgreSQL: every response is correct, and quotas stay exact, while the network cuts connections', async (t) => {
   await survivesCuts(t, 60, { perUser: 1_000_000, perStore: 1_000_000 });
 });
 
