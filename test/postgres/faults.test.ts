@@ -78,15 +78,15 @@ describe('PostgreSQL: the service', () => {
     await server.query('GRANT INSERT ON plant_store.plants TO service');
     await service.checkWrites(store);
     await waitFor('missing');
-    await assert.rejects(service.checkWrites(store), { kind: 'outcome-unknown' });
-    await assert.rejects(service.checkWrites(store), failing); // the first one has locked the row
-    await waitFor('');
-    await until('it is written', () =>
+    const isWritten = () =>
       service.checkWrites(store).then(
         () => true,
         () => false,
-      ),
-    );
+      );
+    await until('commits wait', async () => !(await isWritten()));
+    await assert.rejects(service.checkWrites(store), failing); // the last one has locked the row
+    await waitFor('');
+    await until('it is written', isWritten);
   });
 
   it('responds in time and correctly while the database hangs, and recovers', async (t) => {

@@ -75,7 +75,10 @@ export class Hosts {
     const place = this.#primary;
     if (place === undefined) return this.open(options);
     try {
-      return this.#adopt(await this.#connect(place, options));
+      const primary = await this.#connect(place, options);
+      if (this.#primary === place) return this.#adopt(primary);
+      primary.connection.destroy(); // another host may have been elected meanwhile
+      return await this.open(options);
     } catch (error) {
       if (this.#primary === place) this.#primary = undefined;
       throw error;
@@ -145,14 +148,13 @@ export class Hosts {
     const connection = await Connection.open(this.#address, place.host, place.address, options);
     try {
       const origin = await readOrigin(connection);
-      const primary = { place, connection, origin };
       const known = this.#timelines.get(origin?.[0] ?? '') ?? 0;
       if (origin !== undefined && origin[2] < known) {
         throw new WrongServer(
           `the server is a former primary: its timeline is ${origin[2]}, and that of the last primary ${known}`,
         );
       }
-      return primary;
+      return { place, connection, origin };
     } catch (error) {
       connection.destroy();
       throw error;
