@@ -49,17 +49,25 @@ export class Problem extends Error {
   readonly faults: readonly Fault[] | undefined;
   /** The scopes that the token lacks, separated by spaces. */
   readonly scope: string | undefined;
+  /** Further members of the document. */
+  readonly members: object | undefined;
 
   constructor(
     kind: ProblemKind,
     detail: string,
-    more: { faults?: readonly Fault[]; scope?: string | undefined; cause?: unknown } = {},
+    more: {
+      faults?: readonly Fault[];
+      scope?: string | undefined;
+      members?: object;
+      cause?: unknown;
+    } = {},
   ) {
     super(`${kind}: ${detail}`, { cause: more.cause });
     this.kind = kind;
     this.detail = detail;
     this.faults = more.faults;
     this.scope = more.scope;
+    this.members = more.members;
   }
 }
 

@@ -43,8 +43,14 @@ export interface Storage extends AsyncDisposable {
   readonly users: UserStorage;
   readonly log: ChangeLog;
 
-  /** Resolves if the storage can respond. */
+  /** Resolves if the storage can respond to reads. */
   check(): Promise<void>;
+
+  /** Commits a write to a store that changes nothing, or rejects as another write would. */
+  checkWrites(store: number): Promise<void>;
+
+  /** Whether another primary accepts writes, although requests do not reach it. */
+  readonly hasRival?: boolean;
 
   /** Starts in the background what the first write would otherwise wait for. */
   warmUp?(): void;

@@ -14,7 +14,6 @@ import {
   schemaAfter,
   decodeSchema,
 } from '../src/shared/migrations.ts';
-import { parseSteps } from '../src/postgres/schema/migration-steps.ts';
 import { tempFolder } from './support/temp.ts';
 
 function folderOf(t: TestContext, files: Record<string, string>): URL {
@@ -79,36 +78,4 @@ it('refuses to use a schema that excludes this version, and to copy any newer sc
     assert.throws(() => refuseNewer(decodeSchema(number), newest, name), refusal);
   }
   assert.throws(() => refuseNewer(decodeSchema(4_005), newest, name), refusal);
-});
-
-it('parses how each PostgreSQL statement of a file must run', () => {
-  const sql = `
-    -- A comment.
-    CREATE TABLE IF NOT EXISTS a (concurrently text);
-    -- Repeat until it changes no row.
-    UPDATE a SET b = 1
-    WHERE b IS NULL; -- another comment
-    CREATE INDEX CONCURRENTLY IF NOT EXISTS a_by_b
-    ON plant_store.a (b);
-    DROP INDEX CONCURRENTLY IF EXISTS plant_store.a_by_c;`;
-  const plain = { repeats: false, isConcurrent: false, index: undefined };
-  const [table, update, create, drop, ...others] = parseSteps(sql);
-  assert.deepEqual(table, { ...plain, text: 'CREATE TABLE IF NOT EXISTS a (concurrently text)' });
-  assert.match(update?.text ?? '', /^UPDATE a SET b = 1\s+WHERE b IS NULL$/);
-  assert.deepEqual({ ...update, text: '' }, { ...plain, text: '', repeats: true });
-  assert.deepEqual(
-    { ...create, text: '' },
-    { text: '', repeats: false, isConcurrent: true, index: 'a_by_b' },
-  );
-  assert.deepEqual({ ...drop, text: '' }, { ...plain, text: '', isConcurrent: true });
-  assert.deepEqual(others, []);
-});
-
-it('a statement that changes an index concurrently must be repeatable', () => {
-  for (const sql of [
-    'CREATE INDEX CONCURRENTLY a_by_b ON plant_store.a (b)',
-    'DROP INDEX CONCURRENTLY plant_store.a_by_b',
-  ]) {
-    assert.throws(() => parseSteps(sql), /needs IF \[NOT\] EXISTS/);
-  }
 });

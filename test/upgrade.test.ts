@@ -57,7 +57,7 @@ itOnce(
       older: 'refused',
       sqlite: 'CREATE TABLE counted AS SELECT count(*) AS plants FROM plants;',
       postgres: `
-      CREATE TABLE IF NOT EXISTS plant_store.counted AS
+      CREATE TABLE plant_store.counted AS
       SELECT count(*) AS plants FROM plant_store.plants;`,
     });
     let created = 0;
@@ -101,6 +101,16 @@ async function asOwner({ url }: TestDatabase, sql: string): Promise<Record<strin
     unknown
   >[];
 }
+
+test('PostgreSQL: an upgrade that refuses older versions does not wait if none is connected', async (t) => {
+  const { url } = await emptyDatabase(t, 'PostgreSQL');
+  const env = { PLANT_STORE_DATABASE: url };
+  await runOk(['migrate'], { env });
+  const program = newerProgram(t, { older: 'refused', postgres: column });
+  const startedMs = performance.now();
+  await runOk(['migrate'], { env, program });
+  assert.ok(performance.now() - startedMs < 13_000); // 0.5 s alone
+});
 
 test('SQLite: an upgrade waits while another process locks the file, and can be cancelled', async (t) => {
   const { path, url } = databaseFile(t);

@@ -28,7 +28,7 @@ interface Components {
 /** The types as text, as they are committed. */
 export async function clientTypesText(): Promise<string> {
   const { components }: { components: Components } = JSON.parse(readFileSync(openapiFile, 'utf8'));
-  const { Health: _, ...schemas } = components.schemas; // the client has no health checks
+  const { Health: _, Readiness: _readiness, ...schemas } = components.schemas; // the client has no health checks
   const declarations = [
     ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
     declaration('ProblemKind', {

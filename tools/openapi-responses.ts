@@ -13,6 +13,7 @@ import { problemMediaType, problemResponses } from '../src/http/response/problem
 import {
   DeletedPlant,
   Health,
+  Readiness,
   OwnToken,
   Plant,
   PlantChange,
@@ -154,7 +155,7 @@ const operations: Record<string, Responses> = {
     problems: [],
   },
   readyz: {
-    successes: { 200: { description: 'The service is ready.', schema: Health } },
+    successes: { 200: { description: 'The service is ready.', schema: Readiness } },
     problems: ['storage-unavailable', 'overloaded'],
   },
 };

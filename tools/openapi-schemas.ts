@@ -222,6 +222,27 @@ export const Health = Type.Object(
   },
 );
 
+export const Readiness = Type.Object(
+  {
+    status: Type.Unsafe<'ok'>({
+      type: 'string',
+      enum: ['ok'],
+      description: 'Ready for requests.',
+    }),
+    reads: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Reads work.' }),
+    writes: Type.Unsafe<'ok' | 'other-primary'>({
+      type: 'string',
+      enum: ['ok', 'other-primary'],
+      description:
+        '`other-primary` if a second PostgreSQL server accepts writes. Requests do not reach it, but the operator must stop it.',
+    }),
+  },
+  {
+    description: 'The response of a service that is ready.',
+    examples: [{ status: 'ok', reads: 'ok', writes: 'ok' }],
+  },
+);
+
 export const Fault = Type.Object(
   {
     pointer: Type.Optional(

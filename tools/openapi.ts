@@ -28,6 +28,7 @@ import {
   DeletedPlant,
   Fault,
   Health,
+  Readiness,
   OwnToken,
   Plant,
   PlantChange,
@@ -55,6 +56,7 @@ const schemas = {
   Problem,
   Fault,
   Health,
+  Readiness,
 };
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));

@@ -33,6 +33,7 @@ import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
+import { WriteHealth } from './routes/write-health.ts';
 import { webRoutes } from './routes/web.ts';
 
 export interface AppOptions {
@@ -138,10 +139,11 @@ export function addRoutes(
   const unread = new UnreadResponses();
   const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
   const lists = { unread, longReads, log, baseUrl };
+  const writes = new WriteHealth(app, storage);
   plantRoutes(app, { storage, authentication, ...lists });
   shareRoutes(app, { storage, authentication, ...lists });
   tokenRoutes(app, { storage, authentication, ...lists });
-  healthRoutes(app, storage, stopping);
+  healthRoutes(app, storage, writes, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
 }

@@ -24,6 +24,17 @@ export class TimeoutError extends Unavailable {
 /** The server responds, but is read-only or another node than expected. Another host of the address can be the right one. */
 export class WrongServer extends Unavailable {}
 
+/** No host of the address can be used. The message has the reason of each. */
+export class NoHost extends Unavailable {
+  /** The error by which it is classified: that of the host which can be the primary. */
+  readonly main: unknown;
+
+  constructor(reasons: string, main: unknown) {
+    super(reasons);
+    this.main = main;
+  }
+}
+
 export const sqlState = {
   /** PgBouncer refuses startup parameters with it. */
   protocolViolation: '08P01',
@@ -36,6 +47,7 @@ export const sqlState = {
 
 /** The SQLSTATE of an error from the server; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
+  if (error instanceof NoHost) return codeOf(error.main);
   return error instanceof DatabaseError ? error.code : undefined;
 }
 
@@ -158,6 +170,7 @@ const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: Refusa
 ];
 
 function systemCodeOf(error: unknown): string {
+  if (error instanceof NoHost) return systemCodeOf(error.main);
   const cause = error instanceof ConnectionError ? error.cause : undefined;
   if (cause instanceof Error && cause.message === noTlsMessage) return 'NO_TLS';
   return cause instanceof Error && 'code' in cause ? String(cause.code) : '';

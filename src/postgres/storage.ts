@@ -7,7 +7,9 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
+import { sql } from './pool/connection.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
 import { appenderTo, openLog } from './tables/log.ts';
@@ -21,7 +23,19 @@ import { openUsers } from './tables/users.ts';
 interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
   onServerFault?: ClusterEvents['onFault'];
+  onRival?: ClusterEvents['onRival'];
 }
+
+const checkSql = {
+  write: sql`UPDATE plant_store.stores SET version = version WHERE store = $1`,
+  privileges: sql`
+    SELECT bool_and(
+      has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')
+      AND has_table_privilege(oid, 'DELETE'))
+    FROM pg_class WHERE relnamespace = 'plant_store'::regnamespace AND relkind = 'r'`,
+};
+
+const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE or DELETE';
 
 export class PostgresStorage implements Storage {
   readonly #cluster: Cluster;
@@ -35,11 +49,12 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
   ) {
     this.#cluster = new Cluster(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
       onFault: onServerFault,
+      onRival,
     });
     this.#readiness = new Readiness(this.#cluster, options);
     const versions = new GrantsVersions(this.#cluster);
@@ -62,6 +77,19 @@ export class PostgresStorage implements Storage {
 
   async check(): Promise<void> {
     return this.#readiness.check();
+  }
+
+  async checkWrites(store: number): Promise<void> {
+    const server = await this.#cluster.ofStore(store);
+    const [, [[hasPrivileges] = []] = []] = await server.transact(
+      [checkSql.write, [store]],
+      [checkSql.privileges, []],
+    );
+    if (hasPrivileges !== true) throw storageUnavailable(new Error(missingPrivilege));
+  }
+
+  get hasRival(): boolean {
+    return this.#cluster.hasRival;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

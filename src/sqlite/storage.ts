@@ -197,6 +197,10 @@ export class SqliteStorage implements Storage {
     if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
+  async checkWrites(store: number): Promise<void> {
+    await this.#writer.write(['stores', 'touch', store]);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.#writer.close();

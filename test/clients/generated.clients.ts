@@ -40,7 +40,7 @@ for (const name of Object.keys(generators)) {
     const client = clientOf(address, await token('alice'));
 
     assert.deepEqual((await client.livez()).data, { status: 'ok' });
-    assert.deepEqual((await client.readyz()).data, { status: 'ok' });
+    assert.deepEqual((await client.readyz()).data, { status: 'ok', reads: 'ok', writes: 'ok' });
 
     const { data: grant } = await client.token();
     assert.deepEqual([grant?.user, grant?.store], ['alice', 'main']);

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import { describe } from 'node:test';
+import { Client } from 'pg';
 import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
 import { storageUnavailable } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { override, startApp } from '../support/app.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { call, override, startApp } from '../support/app.ts';
+import { balance, noBalancer } from '../support/balancer.ts';
+import { it, storageOf, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** Counts the checks of a storage, each of which takes until `held` is over. */
@@ -53,6 +56,36 @@ describe('/readyz', () => {
     }
   });
 
+  it('returns 503 while no write works, and 200 as soon as one would', async (t) => {
+    const database = await testDatabase(t);
+    const app = await startApp(t, { open: () => database.open() });
+    const token = await app.token('alice');
+    const create = async () =>
+      (await app.call('POST', '/plants', { token, json: { name: 'Fern' } })).status;
+    const state = async () => {
+      const { status, json } = await app.call('GET', '/readyz');
+      const { reads, writes } = json as Record<string, unknown>;
+      return [status, reads, writes].join(' ');
+    };
+    assert.equal(await create(), 201);
+    const unlock = await lockWrites(database.url);
+    assert.equal(await create(), 503);
+    assert.equal(await state(), '200 ok ok');
+    await until('it is not ready', async () => {
+      assert.equal(await create(), 503);
+      return (await state()) === '503 ok unavailable';
+    });
+    const behind = storageOf(t) === 'SQLite' && !noBalancer && (await balance(t, [app.address]));
+    if (behind !== false) {
+      const write = () => call(`${behind}/plants`, 'POST', { token, json: { name: 'Fern' } });
+      await until('it gets no writes', async () => /No replica/.test((await write()).text));
+      assert.equal((await call(`${behind}/plants`, 'GET', { token })).status, 200);
+    }
+    await unlock();
+    await until('it is ready without a write', async () => (await state()) === '200 ok ok');
+    assert.equal(await create(), 201);
+  });
+
   it('returns 503 once the service is stopping, even after a recent success', async (t) => {
     const storage = await (await testDatabase(t)).open();
     const stop = new AbortController();
@@ -69,3 +102,16 @@ describe('/readyz', () => {
     assert.match(body, /The service is stopping/);
   });
 });
+
+/** Blocks all writes to the only store, as another program can. Returns what ends that. */
+async function lockWrites(url: string): Promise<() => Promise<unknown>> {
+  if (url.startsWith('sqlite:')) {
+    const other = new DatabaseSync(url.slice('sqlite:'.length));
+    other.exec('BEGIN IMMEDIATE');
+    return async () => other.close();
+  }
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  await other.query('BEGIN; SELECT FROM plant_store.stores FOR UPDATE');
+  return () => other.end();
+}

@@ -97,7 +97,7 @@ it(
       await using storage = new PostgresStorage(server.url().replace('127.0.0.1', host) + query);
       await storage.open();
       return await server.query(
-        "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'plant-store'",
+        "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'plant-store %'",
       );
     };
     assert.deepEqual(await open(''), [{ ssl: false }]);

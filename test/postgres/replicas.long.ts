@@ -31,7 +31,7 @@ it('PostgreSQL: a standby takes over from a primary that dies, and nothing is lo
   t.after(() => primary[Symbol.asyncDispose]());
   const standby = await primary.standby();
   t.after(() => standby[Symbol.asyncDispose]());
-  const database = primary.url().replace(/(127\.0\.0\.1:\d+)/, `$1,127.0.0.1:${standby.port}`);
+  const database = primary.urlWith(standby);
   const counts = await survives(t, { database, replicas }, async (faults) => {
     await faults.pause();
     await primary.stop('SIGKILL');

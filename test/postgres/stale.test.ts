@@ -3,9 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { startApp } from '../support/app.ts';
+import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
+import { identify, idOf } from '../support/tokens.ts';
 
 it('PostgreSQL: a token that a replica has not seen before gets no page of an earlier request', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
@@ -49,4 +50,25 @@ it('PostgreSQL: after a restore, no list has a plant that was created after the 
      COMMIT`,
   );
   for (const limit of [20, 21]) assert.deepEqual(await list(limit), []);
+});
+
+it('PostgreSQL: what changes nothing keeps the cached grants of the store', async (t) => {
+  await using storage = await (await testDatabase(t, 'PostgreSQL')).open();
+  const [token, ended] = [await addToken(storage, 'alice'), await addToken(storage, 'bob')];
+  const [alice, bob] = await Promise.all([token, ended].map((one) => identify(storage, one)));
+  assert.ok(alice && bob);
+  const { store } = alice.caller;
+  const share = { owner: 'alice', user: 'bob', access: 'read' } as const;
+  const repeated = [
+    () => storage.shares.set(store, share, 0),
+    () => storage.identity.revokeToken(idOf(ended), 1),
+    () => storage.users.endAccess(bob.caller, 1, 10),
+    () => storage.shares.end(store, [share]),
+  ];
+  for (const change of repeated) {
+    await change();
+    const cached = await identify(storage, token);
+    await change();
+    assert.equal(await identify(storage, token), cached, String(change));
+  }
 });

@@ -164,6 +164,7 @@ export function override(
     users: withMethods(storage.users, methods.users),
     log: withMethods(storage.log, methods.log),
     check: methods.check ?? (() => storage.check()),
+    checkWrites: (store) => storage.checkWrites(store),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
 }

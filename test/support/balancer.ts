@@ -31,8 +31,8 @@ export async function balance(
     await ended;
   });
   const address = `http://127.0.0.1:${port}`;
-  await until('the balancer has a replica', async () =>
-    fetch(`${address}/readyz`).then(
+  await until('the balancer serves', async () =>
+    fetch(`${address}/livez`).then(
       ({ status }) => status === 200,
       () => false,
     ),
@@ -45,5 +45,5 @@ export function balancerConfiguration(bind: string, replicas: readonly string[])
   const servers = replicas.map((url, at) => `  server replica${at + 1} ${new URL(url).host}`);
   return readFileSync(configuration, 'utf8')
     .replace(/bind .*/, bind)
-    .replace(/(?:^ {2}server .*\n)+/m, `${servers.join('\n')}\n`);
+    .replace(/(?:^ {2}server .*\n)+/gm, `${servers.join('\n')}\n`);
 }

@@ -62,16 +62,28 @@ export class PostgresServer implements AsyncDisposable {
   /** Starts a synchronous standby: from now on, a commit waits until it is on both disks. */
   async standby(): Promise<PostgresServer> {
     await this.query("CREATE ROLE replicator REPLICATION LOGIN PASSWORD 'replicator'");
-    await this.stop();
-    const folder = folderFor('plant-store-postgres-');
-    await run('cp', ['-a', join(this.folder, 'data'), folder]);
-    const standby = new PostgresServer(folder, await freePort(), this.#binaries);
-    await run('touch', [join(folder, 'data', 'standby.signal')]);
+    const standby = await this.#copy();
+    await run('touch', [join(standby.folder, 'data', 'standby.signal')]);
     await this.start({ synchronous_standby_names: 'standby' });
     await standby.start({
       primary_conninfo: `host=127.0.0.1 port=${this.port} user=replicator password=replicator application_name=standby`,
     });
     return standby;
+  }
+
+  /** Starts a copy that accepts writes too. */
+  async twin(): Promise<PostgresServer> {
+    const twin = await this.#copy();
+    await Promise.all([this.start(), twin.start()]);
+    return twin;
+  }
+
+  /** A copy of the data, with both servers stopped. */
+  async #copy(): Promise<PostgresServer> {
+    await this.stop();
+    const folder = folderFor('plant-store-postgres-');
+    await run('cp', ['-a', join(this.folder, 'data'), folder]);
+    return new PostgresServer(folder, await freePort(), this.#binaries);
   }
 
   /** Resolves when the server accepts connections. */
@@ -126,6 +138,12 @@ export class PostgresServer implements AsyncDisposable {
   /** The value for --database. */
   url(database = 'postgres', port = this.port): string {
     return `postgres://plants:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
+  }
+
+  /** Lists the other servers in the address too. */
+  urlWith(...others: readonly PostgresServer[]): string {
+    const hosts = [this, ...others].map(({ port }) => `127.0.0.1:${port}`);
+    return this.url().replace(/127\.0\.0\.1:\d+/, hosts.join());
   }
 
   /** Runs SQL as the superuser. */

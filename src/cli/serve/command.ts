@@ -19,6 +19,7 @@ import {
   integer,
   keepChangesFlag,
   parseBaseUrl,
+  parseDurationMs,
   parserOf,
 } from '../options.ts';
 

@@ -190,6 +190,10 @@ async function openForServing(run: Run): Promise<Storage> {
       if (err === undefined) log.info({ server }, 'database server available');
       else log.warn({ err, server }, 'database server unavailable');
     },
+    onRival(server) {
+      if (server === undefined) log.info('other primary gone');
+      else log.error({ server }, 'other primary accepts writes');
+    },
   });
   if (isFile(database)) stopOnSignals();
   return storage;

@@ -75,6 +75,7 @@ export function problemBody(problem: Problem, requestId: string, pathPrefix: str
     status,
     detail: status < 500 ? problem.detail : `${problem.detail} The request id is ${requestId}.`,
     errors: problem.faults,
+    ...problem.members,
   });
   // Faults quote the names of fields and parameters, and a client can send a token as a name.
   return problem.faults === undefined ? text : redactTokens(text);

@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
 import type { Operation } from './operation.ts';
+import type { WriteHealth } from './write-health.ts';
 import { sendJson } from '../response/send.ts';
 
 const livez = {
@@ -19,28 +20,47 @@ const readyz = {
   operationId: 'readyz',
   summary: 'Check that the service is ready',
   description:
-    'Returns 200 if the storage responds and the service is not stopping. Needs no token.',
+    'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
   tags: ['health'],
   security: [],
 } satisfies Operation;
 
-export function healthRoutes(app: FastifyInstance, storage: Storage, stopping: AbortSignal): void {
+export function healthRoutes(
+  app: FastifyInstance,
+  storage: Storage,
+  writes: WriteHealth,
+  stopping: AbortSignal,
+): void {
   const check = shared(() => storage.check());
-  app.get('/livez', { schema: livez }, async (_request, reply) => sendOk(reply));
+  app.get('/livez', { schema: livez }, async (_request, reply) =>
+    sendJson(reply, '{"status":"ok"}'),
+  );
 
   app.get('/readyz', { schema: readyz }, async (_request, reply) => {
-    if (stopping.aborted) throw new Problem('overloaded', 'The service is stopping.');
-    await check();
-    return sendOk(reply);
+    if (stopping.aborted) throw notReady(new Problem('overloaded', 'The service is stopping.'));
+    await check().catch((error: unknown) => {
+      throw notReady(error);
+    });
+    const failure = writes.failure();
+    if (failure !== undefined) throw notReady(failure, 'ok');
+    return sendReady(reply, storage.hasRival === true);
   });
+}
+
+/** Adds the state of reads and writes, for balancers. */
+function notReady(error: unknown, reads = 'unavailable'): unknown {
+  if (!(error instanceof Problem)) return error;
+  const members = { reads, writes: 'unavailable' };
+  return new Problem(error.kind, error.detail, { members, cause: error.cause });
+}
+
+function sendReady(reply: FastifyReply, hasRival: boolean): FastifyReply {
+  const writes = hasRival ? 'other-primary' : 'ok';
+  return sendJson(reply, JSON.stringify({ status: 'ok', reads: 'ok', writes }));
 }
 
 /** Shares a check that is in progress, because clients need no token and can request any number. */
 function shared(check: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return () => (running ??= check().finally(() => (running = undefined)));
-}
-
-function sendOk(reply: FastifyReply): FastifyReply {
-  return sendJson(reply, '{"status":"ok"}');
 }

@@ -40,6 +40,8 @@ export interface ClusterEvents {
   whenReady?: ((server: Pool) => Promise<void>) | undefined;
   /** A server is unavailable, or available again if `fault` is undefined. */
   onFault?: ((server: string, fault: unknown) => void) | undefined;
+  /** Another primary than the one in use accepts writes, or none does any more if `rival` is undefined. */
+  onRival?: ((rival: string | undefined) => void) | undefined;
 }
 
 interface Node {
@@ -51,6 +53,7 @@ interface Node {
 export class Cluster {
   readonly #address: Address;
   readonly #events: ClusterEvents;
+  readonly #hosts: Hosts;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   /** By number, the coordinator first. Empty if there is one server. */
@@ -69,7 +72,8 @@ export class Cluster {
     this.#address = address;
     this.#events = events;
     const name = address.hosts.map(nameOf).join();
-    this.#seed = new Pool(new Hosts(address), {
+    this.#hosts = new Hosts(address, events.onRival);
+    this.#seed = new Pool(this.#hosts, {
       name,
       onFault: (fault) => events.onFault?.(name, fault),
       check: (connection) => checkNode(connection, anyStore),
@@ -124,9 +128,18 @@ export class Cluster {
     return this.#map?.shardOf(store);
   }
 
+  /** Whether another primary than the one in use accepts writes. */
+  get hasRival(): boolean {
+    return this.#hosts.rival !== undefined;
+  }
+
+  get isCitus(): boolean {
+    return this.#map !== undefined;
+  }
+
   /** Whether a transaction on several stores of this server involves no other server. */
   isDirect(server: Pool): boolean {
-    return server !== this.#seed || this.#map === undefined;
+    return server !== this.#seed || !this.isCitus;
   }
 
   /** The server that can change the schema. Rejects if it cannot be reached. */

@@ -1,6 +1,6 @@
 -- Older versions: refused
--- Each statement is its own transaction and can be repeated. On distributed engines, every table is distributed
--- by its first column (citus.ts), so the rows of one store are on one node.
+-- On Citus, each statement is its own transaction and can be repeated, and every table is distributed by its first
+-- column (citus.ts), so the rows of one store are on one node.
 --
 -- Indexed text has the collation "C", the order of its bytes. Other collations come from a library of the
 -- operating system. After an update of that library, an index can miss rows.

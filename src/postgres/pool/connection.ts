@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { Socket } from 'node:net';
+import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
@@ -35,6 +36,9 @@ export function sql<R extends Row = Row>(
 ): Statement<R> {
   return statementOf(String.raw(parts, ...values));
 }
+
+/** Distinguishes the processes that use a database. */
+const applicationName = `plant-store ${process.pid} ${hostname()}`;
 
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;
@@ -116,7 +120,7 @@ export class Connection {
       ...(password !== undefined && { password }),
       ...(database !== undefined && { database }),
       ssl: tlsOptions(host, tls),
-      application_name: 'plant-store',
+      application_name: applicationName,
       connectionTimeoutMillis: waitTimeoutMs,
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,

@@ -1,47 +1,237 @@
 /**
- * The hosts of a server: the one that was used last, and others that can take over from it.
+ * The hosts of a server, of which one is the primary. If no connection to a primary is open, all hosts are asked, because
+ * a failed primary that was started again accepts writes too: the highest timeline wins, which each promotion of a
+ * standby raises by one.
  */
+import { isIP } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { resolveHost, type Address, type Host } from './address.ts';
-import { Connection, type OpenOptions } from './connection.ts';
-import { ConnectionError, WrongServer } from '../errors.ts';
+import { Refusal } from '../../refusal.ts';
+import { Connection, sql, type OpenOptions } from './connection.ts';
+import { ConnectionError, isStatementError, NoHost, Unavailable, WrongServer } from '../errors.ts';
+
+/** A host that takes longer is not asked, if another one accepts writes: it can be down. */
+const surveyMs = 1_000;
+/** How soon all hosts are asked again, if there was more than one primary. */
+const resurveyMs = 5_000;
+
+type OriginRow = readonly [system: string, startedAt: string, timeline: number];
+
+// Not `timeline_id` of pg_control_checkpoint(): a promoted standby shows the old one until its first checkpoint ends.
+// Every role can call these functions.
+const originSql = sql<OriginRow>`
+  SELECT system_identifier::text, pg_postmaster_start_time()::text,
+         ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
+  FROM pg_control_system()`;
+
+/** One address of a host. */
+interface Place {
+  host: Host;
+  address: string;
+}
+
+/** A server that accepts writes. */
+interface Primary {
+  place: Place;
+  connection: Connection;
+  /** Undefined for other engines, which have no timelines. */
+  origin: OriginRow | undefined;
+}
+
+interface Failure {
+  host: Host;
+  error: unknown;
+}
 
 export class Hosts {
   readonly #address: Address;
-  #hosts: readonly Host[];
-  #lastAddress: string | undefined;
+  readonly #onRival: (rival: string | undefined) => void;
+  /** Where all connections lead; undefined once one of them has ended. */
+  #primary: Place | undefined;
+  #electing: Promise<Connection> | undefined;
+  readonly #open = new Map<Connection, Place>();
+  /** By system, which a standby has in common with its primary. A lower timeline is that of a former primary. */
+  readonly #timelines = new Map<string, number>();
+  #rival: string | undefined;
 
-  constructor(address: Address) {
+  /** `onRival` gets the name of another primary, and undefined when it is gone. */
+  constructor(address: Address, onRival: (rival: string | undefined) => void = () => {}) {
     this.#address = address;
-    this.#hosts = address.hosts;
+    this.#onRival = onRival;
   }
 
-  /** Connects to the host that was used last, or else to the first one that can be verified and accepts writes. */
+  /** Another host that accepts writes, which nobody may use. */
+  get rival(): string | undefined {
+    return this.#rival;
+  }
+
+  /** Connects to the primary. With `verify`, to the first host that can be verified and accepts writes. */
   async open(options: OpenOptions): Promise<Connection> {
-    let failure: unknown;
-    const failed = (error: unknown) => {
-      if (failure === undefined || failure instanceof WrongServer) failure = error;
-    };
-    for (const host of this.#hosts) {
-      for (const address of (await this.#resolve(host).catch(failed)) ?? []) {
+    if (this.#electing === undefined && this.#primary === undefined) {
+      this.#electing = this.#elect(options).finally(() => (this.#electing = undefined));
+      return this.#electing;
+    }
+    await this.#electing; // its connection is for whoever began it
+    const place = this.#primary;
+    if (place === undefined) return this.open(options);
+    try {
+      const primary = await this.#connect(place, options);
+      if (this.#primary === place) return this.#adopt(primary);
+      primary.connection.destroy(); // another host may have been elected meanwhile
+      return await this.open(options);
+    } catch (error) {
+      if (this.#primary === place) this.#primary = undefined;
+      throw error;
+    }
+  }
+
+  async #elect(options: OpenOptions): Promise<Connection> {
+    const isEach = options.verify !== undefined;
+    return this.#adopt(await (isEach ? this.#firstOf(options) : this.#survey(options)));
+  }
+
+  /** A node of a cluster is verified by its identity, so the first one that is found is the right one. */
+  async #firstOf(options: OpenOptions): Promise<Primary> {
+    const failures: Failure[] = [];
+    for (const host of this.#address.hosts) {
+      const failed = (error: unknown) => void failures.push({ host, error });
+      for (const address of (await resolveHost(host).catch(failed)) ?? []) {
         if (options.stop.aborted) throw new ConnectionError(options.stop.reason);
-        try {
-          const connection = await Connection.open(this.#address, host, address, options);
-          // Stay with this host while it serves: another one can be a former primary.
-          this.#hosts = [host, ...this.#hosts.filter((other) => other !== host)];
-          this.#lastAddress = address;
-          return connection;
-        } catch (error) {
-          failed(error);
-        }
+        const primary = await this.#connect({ host, address }, options).catch(failed);
+        if (primary !== undefined) return primary;
       }
     }
-    throw failure;
+    throw failureOf(failures);
   }
 
-  /** The address that was used last comes first. */
-  async #resolve(host: Host): Promise<string[]> {
-    const isLast = (address: string) => address === this.#lastAddress;
-    const addresses = await resolveHost(host);
-    return [...addresses.filter(isLast), ...addresses.filter((address) => !isLast(address))];
+  /** Asks all hosts at once, and returns the primary with the highest timeline. */
+  async #survey(options: OpenOptions): Promise<Primary> {
+    const over = new AbortController();
+    const stop = AbortSignal.any([options.stop, over.signal]);
+    const found: Primary[] = [];
+    const failures: Failure[] = [];
+    const { hosts } = this.#address;
+    const asked = hosts.map(async (host) => {
+      const failed = (error: unknown) => void failures.push({ host, error });
+      const addresses = (await resolveHost(host).catch(failed)) ?? [];
+      const asking = addresses.map(async (address) => {
+        const primary = await this.#connect({ host, address }, { ...options, stop }).catch(failed);
+        if (over.signal.aborted) primary?.connection.destroy();
+        else if (primary !== undefined) found.push(primary);
+      });
+      await Promise.all(asking);
+    });
+    await Promise.race([Promise.all(asked), pause(surveyMs, undefined, { ref: false })]);
+    if (found.length === 0) await Promise.all(asked);
+    over.abort();
+    // Servers of other systems are nodes of a cluster, of which any will do.
+    const [first] = found.toSorted(
+      (a, b) => hosts.indexOf(a.place.host) - hosts.indexOf(b.place.host),
+    );
+    if (first === undefined) throw failureOf(failures);
+    const ofSystem = found.filter(({ origin }) => origin?.[0] === first.origin?.[0]);
+    const best = ofSystem.reduce((a, b) => (timelineOf(b) > timelineOf(a) ? b : a), first);
+    for (const { connection } of found) if (connection !== best.connection) connection.destroy();
+    // The same server can have several addresses.
+    const rival = ofSystem.find(({ origin }) => origin?.[1] !== best.origin?.[1]);
+    if (rival !== undefined && timelineOf(rival) === timelineOf(best)) {
+      best.connection.destroy();
+      throw new WrongServer(
+        `${nameOf(best)} and ${nameOf(rival)} both accept writes. Stop the one that failed.`,
+      );
+    }
+    this.#setRival(rival && nameOf(rival), options);
+    return best;
   }
+
+  async #connect(place: Place, options: OpenOptions): Promise<Primary> {
+    const connection = await Connection.open(this.#address, place.host, place.address, options);
+    try {
+      const origin = await readOrigin(connection);
+      const known = this.#timelines.get(origin?.[0] ?? '') ?? 0;
+      if (origin !== undefined && origin[2] < known) {
+        throw new WrongServer(
+          `the server is a former primary: its timeline is ${origin[2]}, and that of the last primary ${known}`,
+        );
+      }
+      return { place, connection, origin };
+    } catch (error) {
+      connection.destroy();
+      throw error;
+    }
+  }
+
+  /** Connections to another host end, because it is not the primary any more. */
+  #adopt({ place, connection, origin }: Primary): Connection {
+    if (origin !== undefined) this.#timelines.set(origin[0], origin[2]);
+    this.#primary = place;
+    for (const [other, { address, host }] of this.#open) {
+      if (host !== place.host || address !== place.address) other.destroy();
+    }
+    this.#open.set(connection, place);
+    void connection.closed.then(() => this.#onClosed(connection, place));
+    return connection;
+  }
+
+  #onClosed(connection: Connection, place: Place): void {
+    this.#open.delete(connection);
+    if (this.#primary === place) this.#primary = undefined;
+  }
+
+  #setRival(rival: string | undefined, options: OpenOptions): void {
+    if (rival !== undefined) setTimeout(() => this.#resurvey(options), resurveyMs).unref();
+    if (rival === this.#rival) return;
+    this.#rival = rival;
+    this.#onRival(rival);
+  }
+
+  /** Whether the rival is gone. */
+  #resurvey(options: OpenOptions): void {
+    if (options.stop.aborted) return;
+    this.#survey(options).then(
+      ({ connection }) => connection.destroy(),
+      () => this.#setRival(this.#rival, options),
+    );
+  }
+}
+
+/** Undefined for engines without these functions, and for services that do not allow them. */
+async function readOrigin(connection: Connection): Promise<OriginRow | undefined> {
+  try {
+    const [row] = await connection.query(originSql, []);
+    return row;
+  } catch (error) {
+    if (isStatementError(error)) return undefined;
+    throw error;
+  }
+}
+
+function timelineOf({ origin }: Primary): number {
+  return origin?.[2] ?? 0;
+}
+
+function nameOf({ place: { host, address } }: Primary): string {
+  return isIP(host.host) === 0
+    ? `${host.host}:${host.port} (${address})`
+    : `${host.host}:${host.port}`;
+}
+
+/** Why no host can be used. It is classified by the reason of the host that can be the primary. */
+function failureOf(failures: readonly Failure[]): unknown {
+  const rank = (error: unknown) =>
+    error instanceof WrongServer ? 2 : error instanceof Unavailable ? 1 : 0;
+  const [first] = failures.toSorted((a, b) => rank(a.error) - rank(b.error));
+  if (first === undefined || failures.length === 1) return first?.error;
+  const reasons = failures
+    .map(({ host, error }) => `${host.host}:${host.port}: ${reasonOf(error)}`)
+    .join('; ');
+  const { error } = first;
+  return error instanceof Refusal
+    ? new Refusal(reasons, { kind: error.kind })
+    : new NoHost(reasons, error);
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof ConnectionError) return reasonOf(error.cause);
+  return error instanceof Error ? error.message : String(error);
 }

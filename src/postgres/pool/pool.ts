@@ -35,6 +35,11 @@ const maxWaitingReads = 1_920;
  * sent, even if nothing waits for it any more.
  */
 const maxSentReads = 128;
+/**
+ * Maximum number of steps of scans in flight: a step takes the server longer than a page, and pages must not wait behind
+ * the scans of many users.
+ */
+const maxScanSteps = 2;
 /** There is no schema yet, or it was dropped. The server still responds. */
 const schemaErrors = /^(?:42|3F)/;
 
@@ -68,6 +73,8 @@ export class Pool {
   readonly #free: Connection[] = [];
   readonly #sentReads: FairSemaphore;
   readonly #transactions: FairSemaphore;
+  /** By user. */
+  readonly scanSteps = new FairSemaphore({ max: maxScanSteps });
   readonly breaker: Breaker;
   readonly #stop = new AbortController();
 

@@ -1,8 +1,7 @@
 /**
- * Migrates a database to the newest schema, with the numbered files of migrations/: each statement is its own
- * transaction and can be repeated. Of several replicas that start concurrently, the one whose session has the lock
- * migrates (migration-session.ts). Replicas of older versions continue to serve, unless a migration refuses them
- * (migrations.ts).
+ * Migrates a database to the newest schema, with the numbered files of migrations/. Each is one transaction under one
+ * lock, so of several replicas that start concurrently, one migrates. Replicas of older versions continue to serve,
+ * unless a migration refuses them (migrations.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -12,16 +11,16 @@ import {
   refuseUnusable,
   schemaAfter,
   decodeSchema,
+  type Migration,
   type Schema,
 } from '../../shared/migrations.ts';
 import { Refusal } from '../../refusal.ts';
-import { distribute, isCitus, runUnlimited } from '../citus/citus.ts';
+import { unlimitedSettings } from '../citus/citus.ts';
+import { runStatements, withClusterLock } from '../citus/migrate.ts';
 import { sql, type Connection } from '../pool/connection.ts';
-import { codeOf, isStatementError, isConnectionLost, isRetryable, sqlState } from '../errors.ts';
+import { codeOf, isConnectionLost, isRetryable, sqlState } from '../errors.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { withRetries } from '../pool/retries.ts';
-import { withMigrationLock } from './migration-session.ts';
-import { parseSteps, type MigrationStep } from './migration-steps.ts';
 
 /** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
 const turnMs = 1_000;
@@ -29,13 +28,16 @@ const turnMs = 1_000;
 export const schemaCacheMs = 1_000;
 /** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
 const olderDrainMs = schemaCacheMs + 12_000;
-/** How often a migration continues after a transient failure: a lost connection can be one between nodes of Citus. */
+/** How often a migration is tried again after a transient failure. */
 const maxFailures = 3;
+/** The server ends the transaction of a process that is paused for so long. */
+const maxIdleMs = 4_000;
+/** "Plnt": other programs that use the database should not have the same number. */
+const lockNumber = 0x506c6e74;
 
-const migrations = readMigrations(new URL('../migrations/', import.meta.url)).map((migration) => ({
-  ...migration,
-  statements: parseSteps(migration.sql),
-}));
+const migrations = readMigrations(new URL('../migrations/', import.meta.url));
+
+const none = decodeSchema(0);
 
 /** The schema version that this program supports. */
 export const newestVersion = migrations.length;
@@ -56,24 +58,35 @@ const createTableSteps = [
 
 const schemaSql = {
   number: sql<readonly [number: number]>`SELECT version FROM plant_store.migrations WHERE id = 1`,
-  setNumber: sql`UPDATE plant_store.migrations SET version = $1 WHERE id = 1`,
+  /** Locks the row, even if both numbers are the same. Returns no row if another process has changed it. */
+  replace: sql`
+    UPDATE plant_store.migrations SET version = $2 WHERE id = 1 AND version = $1 RETURNING version`,
 };
 
 const namespaceSql = sql`SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'`;
 
-const invalidIndexSql = sql`
-  SELECT 1 FROM pg_index
-  JOIN pg_class ON pg_class.oid = indexrelid
-  JOIN pg_namespace ON pg_namespace.oid = relnamespace
-  WHERE nspname = 'plant_store' AND relname = $1 AND NOT indisvalid`;
+/** The sessions of a process have a name of their own (connection.ts). */
+const otherProcessesSql = sql`
+  SELECT 1 FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name LIKE 'plant-store %'
+    AND application_name <> current_setting('application_name') LIMIT 1`;
 
 export interface MigrateOptions {
   /** Whether to create a schema if there is none. */
   create: boolean;
   /** Called if the schema is older than the newest. */
   onMigrate?: () => void;
-  /** Ends the migration in progress. Another process can then take over immediately. */
+  /** Ends the migration in progress. */
   stop?: AbortSignal;
+}
+
+/** The next migration of a schema. */
+interface Step {
+  migration: Migration;
+  from: Schema;
+  /** `from`, but already refusing the programs that `to` refuses. */
+  announced: Schema;
+  to: Schema;
 }
 
 /**
@@ -89,20 +102,21 @@ export async function migrate(
     if (schema === undefined && !create) {
       throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
     }
-    if (schema !== undefined) {
-      refuseUnusableSchema(schema);
-      if (schema.version >= newestVersion) return;
-    }
+    if (schema !== undefined) refuseUnusableSchema(schema);
+    const step = stepFrom(schema ?? none);
+    if (step === undefined) return;
     onMigrate();
-    const coordinator = await cluster.reachCoordinator();
     try {
-      const work = (session: Connection) => runMigrations(session, stop);
-      if (await withMigrationLock(coordinator, work)) continue;
+      await run(step, cluster, stop);
     } catch (error) {
-      const isTransient = isConnectionLost(error) || isRetryable(error);
-      if (stop.aborted || !isTransient || ++failures > maxFailures) throw error;
+      const isLocked = codeOf(error) === sqlState.lockNotAvailable;
+      const isTransient = isLocked || isConnectionLost(error) || isRetryable(error);
+      if (stop.aborted || !isTransient || (!isLocked && ++failures > maxFailures)) {
+        await withdraw(step, cluster).catch(() => {}); // the first error is more useful
+        throw error;
+      }
+      await pause(turnMs, undefined, { signal: stop }).catch(() => {});
     }
-    await pause(turnMs, undefined, { signal: stop }); // another process has the lock, or the server restarts
   }
 }
 
@@ -117,86 +131,83 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
   if (schema !== undefined) refuseNewer(schema, newestVersion, 'The database');
 }
 
-/** The session must have the lock. If nothing has changed after a failure or a stop, older programs still serve. */
-async function runMigrations(session: Connection, stop: AbortSignal): Promise<void> {
-  /** The number to restore after a failure; undefined once something may have changed. */
-  let previousNumber: number | undefined;
-  const onStop = () => {
-    if (previousNumber === undefined) session.destroy(); // ends the statement in progress
-  };
-  stop.addEventListener('abort', onStop);
-  try {
-    stop.throwIfAborted();
-    let schema = (await readSchema(session)) ?? (await createMigrationsTable(session));
-    const isNew = schema.version === 0;
-    for (const migration of migrations.slice(schema.version)) {
-      const next = schemaAfter(schema, migration);
-      if (migration.refusesOlder && !isNew) {
-        // If the migration was already announced, another process may have changed something.
-        if (schema.usableFrom <= schema.version) previousNumber = encodeSchema(schema);
-        await setSchema(session, { version: schema.version, usableFrom: next.usableFrom });
-        await pause(olderDrainMs, undefined, { signal: stop });
-      }
-      for (const step of migration.statements) {
-        const unchanged = previousNumber;
-        previousNumber = undefined;
-        await runStep(step, session, stop).catch((error: unknown) => {
-          // The server rolled the whole statement back.
-          if (isStatementError(error) && !step.repeats) previousNumber = unchanged;
-          throw error;
-        });
-      }
-      await distribute(session);
-      await setSchema(session, next);
-      schema = next;
-    }
-  } catch (error) {
-    if (previousNumber !== undefined && !session.isLost) {
-      await setSchema(session, decodeSchema(previousNumber)).catch(() => {}); // the first error is more useful
-    }
-    throw error;
-  } finally {
-    stop.removeEventListener('abort', onStop);
-  }
+/** Undefined if the schema is the newest. */
+function stepFrom(from: Schema): Step | undefined {
+  const migration = migrations[from.version];
+  if (migration === undefined) return undefined;
+  const to = schemaAfter(from, migration);
+  return { migration, from, announced: { ...to, version: from.version }, to };
 }
 
-async function runStep(step: MigrationStep, session: Connection, stop: AbortSignal): Promise<void> {
-  for (;;) {
+async function run(step: Step, cluster: Cluster, stop: AbortSignal): Promise<void> {
+  const server = await cluster.reachCoordinator();
+  const { migration, from, announced } = step;
+  if (migration.refusesOlder && from.version > 0) {
+    await server.withConnection((session) => replace(session, from, announced));
+    const others = await server.withConnection((session) => session.query(otherProcessesSql, []));
+    // The processes of a cluster can have sessions on other nodes only.
+    const isShared = cluster.isCitus || others.length > 0;
+    if (isShared) await pause(olderDrainMs, undefined, { signal: stop });
+  }
+  await server.withConnection(async (session) => {
+    const onStop = () => session.destroy(); // the server rolls back
+    stop.addEventListener('abort', onStop);
     try {
-      if (step.index !== undefined) await dropInvalid(step.index, session);
-      const rows = await execute(step, session);
-      if (!step.repeats || rows === 0) return;
-    } catch (error) {
-      if (codeOf(error) !== sqlState.lockNotAvailable && !isRetryable(error)) throw error;
-      await pause(turnMs, undefined, { signal: stop });
+      stop.throwIfAborted();
+      if (cluster.isCitus) await applyToCluster(step, session);
+      else await applyInTransaction(step, session);
+    } finally {
+      stop.removeEventListener('abort', onStop);
     }
+  });
+}
+
+/** After a failure, older programs can continue, because a transaction has changed nothing. */
+async function withdraw({ from, announced }: Step, cluster: Cluster): Promise<void> {
+  if (cluster.isCitus || from.version === 0) return;
+  const before = migrations.slice(0, from.version).reduce(schemaAfter, none);
+  await cluster.any.withConnection((session) => replace(session, announced, before));
+}
+
+async function applyInTransaction(step: Step, session: Connection): Promise<void> {
+  const settings = [
+    await unlimitedSettings(session, turnMs),
+    `SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
+  ];
+  await session.command(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings.join(';')}`);
+  try {
+    await session.command(`SELECT pg_advisory_xact_lock(${lockNumber})`);
+    await apply(step, session, (text) => session.commandWithoutDeadline(text));
+    await session.commandWithoutDeadline('COMMIT');
+  } catch (error) {
+    if (!session.isLost) await session.command('ROLLBACK');
+    throw error;
   }
 }
 
-/** Runs a statement without a time limit, except for locks that block others. Returns the number of rows it changed. */
-async function execute(
-  { text, isConcurrent }: Pick<MigrationStep, 'text' | 'isConcurrent'>,
+function applyToCluster(step: Step, session: Connection): Promise<void> {
+  return withClusterLock(session, lockNumber, () =>
+    apply(step, session, (text) => runStatements(session, text, turnMs)),
+  );
+}
+
+/** Does nothing if another process has changed the schema. */
+async function apply(
+  { migration, from, announced, to }: Step,
   session: Connection,
-): Promise<number> {
-  if (await isCitus(session)) {
-    // Limits of a worker can only be changed in a transaction, which excludes CONCURRENTLY.
-    const inTransaction = isConcurrent ? text.replace(/\bCONCURRENTLY\s/i, '') : text;
-    return (await runUnlimited(session, inTransaction, turnMs)).rowCount ?? 0;
-  }
-  // CONCURRENTLY can wait for a long time, but does not block other transactions.
-  await session.command(`SET lock_timeout = ${isConcurrent ? 0 : turnMs}`);
-  return (await session.commandWithoutDeadline(text)).rowCount ?? 0;
+  execute: (text: string) => Promise<unknown>,
+): Promise<void> {
+  if (from.version === 0) await createMigrationsTable(session);
+  const before = from.version === 0 ? from : announced;
+  if (!(await replace(session, before, before))) return;
+  await execute(migration.sql);
+  await replace(session, before, to);
 }
 
-/** After an aborted CREATE INDEX CONCURRENTLY, an invalid index with this name remains. */
-async function dropInvalid(index: string, session: Connection): Promise<void> {
-  if ((await session.query(invalidIndexSql, [index])).length === 0) return;
-  const text = `DROP INDEX CONCURRENTLY IF EXISTS plant_store.${index}`;
-  await execute({ text, isConcurrent: true }, session);
-}
-
-async function setSchema(session: Connection, schema: Schema): Promise<void> {
-  await session.query(schemaSql.setNumber, [encodeSchema(schema)]);
+/** Whether the number was that of `from`. */
+async function replace(session: Connection, from: Schema, to: Schema): Promise<boolean> {
+  const numbers = [from, to].map(encodeSchema);
+  return (await session.query(schemaSql.replace, numbers)).length > 0;
 }
 
 /** Undefined if there is no schema. */
@@ -211,11 +222,10 @@ async function readSchema(connection: Connection): Promise<Schema | undefined> {
   }
 }
 
-/** Creates the row that stores the schema number. */
-async function createMigrationsTable(session: Connection): Promise<Schema> {
+/** Creates the row that stores the schema number, if it is missing. */
+async function createMigrationsTable(session: Connection): Promise<void> {
   // If an administrator has created the schema, the user does not need the privilege to create one.
   const schemaExists = (await session.query(namespaceSql, [])).length > 0;
   if (!schemaExists) await session.command('CREATE SCHEMA plant_store');
   for (const statement of createTableSteps) await session.command(statement);
-  return { version: 0, usableFrom: 0 };
 }

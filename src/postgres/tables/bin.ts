@@ -12,7 +12,6 @@ import {
 import { scan } from '../../shared/scan.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { sql, type Statement } from '../pool/connection.ts';
-import { scanSteps } from './plant-lists.ts';
 
 type BinRow = readonly [
   plant: number,
@@ -76,9 +75,11 @@ export async function listDeleted(
   const found = await scan(query, async ({ version, number }, limit) => {
     const maxRows = limit + 1;
     const values = [store, version, number, maxRows, since, ...owners];
-    const rows = await scanSteps.run(userKey(caller), () =>
-      cluster.read(store, statement, values, userKey(caller)),
-    );
+    const rows = await cluster
+      .placeOf(caller.store)
+      .scanSteps.run(userKey(caller), () =>
+        cluster.read(store, statement, values, userKey(caller)),
+      );
     const last = rows.at(-1);
     const hasMore = rows.length === maxRows || last?.[9] === maxScannedDeletions;
     return {

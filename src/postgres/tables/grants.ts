@@ -122,10 +122,7 @@ export function callerNow(
   return unrevokedCaller(grantOfRow(credential, store, found as GrantRow)); // a row of `findAgain`
 }
 
-/**
- * The first statement of each transaction that changes grants. It locks the row of the store: nothing is written for a
- * token that is being revoked.
- */
+/** Only with a change, because it makes every cached grant of the store outdated. */
 export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }

@@ -162,7 +162,10 @@ export function addToLog(
   return borders.length === 0 ? [added] : [[logSql.endDeletions, [store, version, borders]], added];
 }
 
-/** Locks the row of the store, and reads its version. */
+/**
+ * Locks the row of the store, and reads its version. It is the first statement of each transaction that changes grants:
+ * nothing is written for a token that is being revoked, and what the next statements read stays as it is.
+ */
 export function lockVersion(store: number): BoundStatement {
   return [logSql.lockVersion, [store]];
 }

@@ -25,13 +25,6 @@ import {
 } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Row, Statement } from '../pool/connection.ts';
-import { FairSemaphore } from '../../shared/fair-semaphore.ts';
-
-/**
- * Steps of scans at the same time, by user, and the connections that they can occupy: a step takes the server longer than
- * a page, and pages must not wait behind the scans of many users.
- */
-export const scanSteps = new FairSemaphore({ max: 2 });
 
 export async function listPlants(
   cluster: Cluster,
@@ -43,6 +36,7 @@ export async function listPlants(
   if (kind === 'scan') {
     const step = caller.read === 'all' ? search : scanStep;
     const by = query.tag === undefined ? 'text' : 'tag';
+    const { scanSteps } = cluster.placeOf(caller.store);
     return scanPlants(caller, query, namesOf, (left) =>
       scanSteps.run(userKey(caller), () => step(cluster, caller, left, by, left.tag ?? left.q)),
     );

@@ -26,22 +26,17 @@ import type { Cluster } from '../citus/cluster.ts';
 type CountRow = readonly [count: number, access: ShareAccess | null, isActive: boolean];
 
 export const shareSql = {
+  // The row of the store is locked. So the count is exact, and the owner is not being removed.
   count: sql<CountRow>`
     SELECT count(*), min(access) FILTER (WHERE user_name = $3), EXISTS (
       SELECT 1 FROM plant_store.users
       WHERE users.store = $1 AND users.id = $2 AND removed_at IS NULL)
     FROM plant_store.shares
     WHERE store = $1 AND owner = $2`,
-  // The version of the grants was changed before, which locks the row of the store. So the count is exact, and the owner
-  // is not being removed.
-  set: sql<readonly [owner: number]>`
+  set: sql`
     INSERT INTO plant_store.shares (store, owner, user_name, access, since)
-    SELECT users.store, $2::bigint, $3::text, $4::text, $5::bigint FROM plant_store.users
-    WHERE users.store = $1 AND users.id = $2 AND users.removed_at IS NULL AND (
-      SELECT count(*) FROM plant_store.shares
-      WHERE store = $1 AND owner = $2 AND user_name <> $3) < ${maxGivenShares}
-    ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access
-    RETURNING owner`,
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (store, owner, user_name) DO UPDATE SET access = excluded.access`,
   find: sql<readonly [access: ShareAccess]>`
     SELECT access FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3`,
   end: sql`DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3`,
@@ -81,15 +76,11 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
       const found = await names.findUser(store, owner);
       if (found === undefined) throw userRemoved();
       let isNew = false;
+      let isSet = false;
       const server = await cluster.ofStore(store);
-      const [set = []] = await server.transactInTwo(
-        [
-          changeGrantsVersion(store),
-          [shareSql.count, [store, found.user, user]],
-          lockVersion(store),
-          ...identifyAgain(by),
-        ],
-        ([, counted = [], locked, identified]) => {
+      await server.transactInTwo(
+        [lockVersion(store), [shareSql.count, [store, found.user, user]], ...identifyAgain(by)],
+        ([locked, counted = [], identified]) => {
           const [count, before, isActive] = counted[0] as CountRow; // an aggregate always returns a row
           isNew = before === null;
           const isFull = isNew && count >= maxGivenShares;
@@ -102,13 +93,16 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
             name: user,
             tag: access,
           };
-          const entries = before === access || !isActive ? [] : [entry];
           const refusal = refusalOf(by, identified) ?? (isFull ? tooManyShares() : undefined);
-          return refusal ?? [[shareSql.set, values], ...appendToLog(store, locked, entries)];
+          if (refusal !== undefined) return refusal;
+          isSet = isActive;
+          if (!isActive || before === access) return [];
+          const changes = [changeGrantsVersion(store), [shareSql.set, values]] as const;
+          return [...changes, ...appendToLog(store, locked, [entry])];
         },
         { canRepeat: false },
       );
-      if (set.length === 0) throw userRemoved();
+      if (!isSet) throw userRemoved();
       return isNew;
     },
 
@@ -127,12 +121,11 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
       const server = await cluster.ofStore(store);
       await server.transactInTwo(
         [
-          changeGrantsVersion(store),
           lockVersion(store),
           ...keys.map((key) => [shareSql.find, key] as const),
           ...identifyAgain(by),
         ],
-        ([, locked, ...rows]) => {
+        ([locked, ...rows]) => {
           const entries = keys.flatMap(([, owner, name], at): LogEntry[] => {
             const tag = rows[at]?.[0]?.[0] as ShareAccess | undefined; // a row of `find`
             const author = { by: by?.identified, request };
@@ -142,7 +135,9 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
           const statements = keys.map((key) => [shareSql.end, key] as const);
           return (
             refusalOf(by, rows[keys.length]) ??
-            (hasEnded ? [...statements, ...appendToLog(store, locked, entries)] : [])
+            (hasEnded
+              ? [changeGrantsVersion(store), ...statements, ...appendToLog(store, locked, entries)]
+              : [])
           );
         },
         { canRepeat: false },

@@ -115,15 +115,15 @@ export class Tokens extends Grants implements IdentityStorage {
     const roleChanged: LogEntry = { event: 'role-changed', owner: owner.user, tag: role };
     await server.transactInTwo(
       [
-        changeGrantsVersion(owner.store),
         lockVersion(owner.store),
         [tokenSql.find, [owner.store, hash]],
         [tokenSql.findRole, [owner.store, owner.user]],
       ],
-      ([, locked, committed = [], roles = []]) =>
+      ([locked, committed = [], roles = []]) =>
         committed.length > 0 // by an earlier attempt
           ? []
           : [
+              changeGrantsVersion(owner.store),
               reviveUser(owner, role),
               [tokenSql.addToken, [owner.store, hash, owner.user, ...columns]],
               ...this.#appendToLog(owner.store, locked, [
@@ -148,13 +148,12 @@ export class Tokens extends Grants implements IdentityStorage {
     const entry: LogEntry = { event: 'token-created', by, request, ...created };
     // The first statement locks the row of the store: what the others read does not change until the commit.
     const first: BoundStatement[] = [
-      changeGrantsVersion(store),
-      [tokenSql.countOwn, [store, user]],
       lockVersion(store),
+      [tokenSql.countOwn, [store, user]],
       ...identifyAgain(caller),
     ];
     const server = await this.cluster.ofStore(store);
-    await server.transactInTwo(first, ([, counted = [], locked, found]) => {
+    await server.transactInTwo(first, ([locked, counted = [], found]) => {
       const tokens = counted as unknown as CountedToken[]; // the rows of `countOwn`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
       const refusal = refusalOf(caller, found);
@@ -163,6 +162,7 @@ export class Tokens extends Grants implements IdentityStorage {
       if (ended instanceof Problem) return ended;
       const values = [store, hash, user, lineBelow(lineOf(found), parent), ...columns];
       const add: BoundStatement[] = [
+        changeGrantsVersion(store),
         [tokenSql.addToken, values],
         ...this.#appendToLog(store, locked, [entry]),
       ];
@@ -202,10 +202,11 @@ export class Tokens extends Grants implements IdentityStorage {
     const { first, last } = range?.store === store ? range : noTokens;
     const find: BoundStatement = [tokenSql.findById, [store, first, last]];
     let attempts = 0;
+    let revokedBefore: RecordRow | undefined;
     const server = await this.cluster.ofStore(store);
     const rows = await server.transactInTwo(
-      [changeGrantsVersion(store), find, lockVersion(store), ...identifyAgain(caller)],
-      ([, tokens = [], locked, identified]) => {
+      [lockVersion(store), find, ...identifyAgain(caller)],
+      ([locked, tokens = [], identified]) => {
         const [found] = tokens;
         const canBeDone = by?.tokenId === id && attempts++ > 0; // by an earlier attempt
         const refusal = canBeDone ? undefined : refusalOf(caller, identified);
@@ -215,6 +216,10 @@ export class Tokens extends Grants implements IdentityStorage {
         if (caller !== undefined && caller.user !== row[11]) return [];
         if (by !== undefined) assertCanRevoke(by, { ...toRecord(row), line: row[12] });
         const { scopes, revokedAtMs: before } = toRecord(row);
+        if (before !== undefined) {
+          revokedBefore = row;
+          return [];
+        }
         const token = { owner: row[11], name: id, tag: formatScopes(scopes) };
         const entry: LogEntry = {
           event: 'token-revoked',
@@ -223,13 +228,14 @@ export class Tokens extends Grants implements IdentityStorage {
           ...token,
         };
         return [
-          ...this.#appendToLog(store, locked, before === undefined ? [entry] : []),
+          changeGrantsVersion(store),
+          ...this.#appendToLog(store, locked, [entry]),
           [tokenSql.revoke, [store, first, last, revokedAtMs]],
           find,
         ];
       },
     );
-    const revoked = rows.at(-1)?.[0];
+    const revoked = revokedBefore ?? rows.at(-1)?.[0];
     return revoked && toRecord(revoked as unknown as RecordRow); // of `find`
   }
 

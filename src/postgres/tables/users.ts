@@ -128,13 +128,12 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       const server = await cluster.ofStore(store);
       await server.transactInTwo(
         [
-          changeGrantsVersion(store),
           lockVersion(store),
           [userSql.findActiveTokens, [store, user]],
           [userSql.findGiven, [store, user]],
           [userSql.findReceived, [store, user, limit]],
         ],
-        ([, locked, tokens = [], given = [], received = []]) => {
+        ([locked, tokens = [], given = [], received = []]) => {
           const shares = [...given, ...received] as unknown as ShareRow[]; // of their statements
           ended = shares.length;
           const entries = [
@@ -146,7 +145,9 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
               tag,
             })),
           ];
+          if (entries.length === 0) return [];
           return [
+            changeGrantsVersion(store),
             [userSql.revokeTokens, [store, user, revokedAtMs]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, received.map(([owner]) => owner)]],
@@ -189,12 +190,11 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       // The first statement waits for groups of changes and new tokens in progress.
       await server.transactInTwo(
         [
-          changeGrantsVersion(store),
           lockVersion(store),
           [userSql.canRemove, [store, user]],
           [userSql.findActiveTokens, [store, user]],
         ],
-        ([, locked, found = [], tokens = []]) => {
+        ([locked, found = [], tokens = []]) => {
           isRemoved = found.length > 0;
           const isActive = found[0]?.[1] === true;
           const entries: LogEntry[] = [
@@ -203,6 +203,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
           ];
           return isRemoved
             ? [
+                changeGrantsVersion(store),
                 [userSql.remove, [store, user, removedAtMs, found[0]?.[0]]],
                 [userSql.revokeTokens, [store, user, removedAtMs]],
                 ...appendToLog(store, locked, entries),

@@ -45,6 +45,7 @@ export function openStores(prepare: Prepare) {
     'SELECT last_id, version FROM stores WHERE store = ?',
   );
   const write = prepare('UPDATE stores SET last_id = ?2, version = ?3 WHERE store = ?1');
+  const raise = prepare('UPDATE stores SET version = version + ?2 WHERE store = ?1');
   const rows = new Map<number, StoreRow>();
 
   function load(store: number): StoreRow {
@@ -57,6 +58,12 @@ export function openStores(prepare: Prepare) {
     /** Call it at the start of a transaction: other processes can have changed the rows since. */
     begin(): void {
       rows.clear();
+    },
+
+    /** Writes the row, and leaves it as it was. SQLite would not write an equal one. */
+    touch(store: number): void {
+      raise.run(store, 1);
+      raise.run(store, -1);
     },
 
     /** The row in this transaction. */

@@ -42,7 +42,7 @@ export function openTables(
 
 /** A call of a method of a table, as plain data. */
 export type Call = { [Name in keyof Called]: CallOf<Name, Called[Name]> }[keyof Called];
-type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users' | 'log'>;
+type Called = Pick<Tables, 'plants' | 'tokens' | 'shares' | 'users' | 'log' | 'stores'>;
 type CallOf<Name, Table> = {
   [Method in keyof Table]: Table[Method] extends (...args: infer Args) => unknown
     ? readonly [table: Name, method: Method, ...args: Args]
