@@ -302,13 +302,13 @@ class Run {
     const id = 1 + this.#below(8);
     const by = [0, `token ${user}`, user, 'id'] as const;
     const author = { store: 1, by, request: `request ${this.#request++}` };
-    const { outdated, reach: reaches } = this.#model;
+    const { outdated, reach: current } = this.#model;
     const reachBefore = this.#pick<ChangeReach>([
       ['all', 'all'],
       [[], []],
       [users, users],
     ]);
-    const reach = (outdated.has(user) ? undefined : reaches.get(user)) ?? reachBefore;
+    const reach = (outdated.has(user) ? undefined : current.get(user)) ?? reachBefore;
     const text = () => this.#pick(['a', 'b', '']);
     const kind = this.#pick(['create', 'create', 'update', 'delete', 'restore'] as const);
     switch (kind) {
