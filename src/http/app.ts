@@ -67,7 +67,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
-  const connections = new Connections();
+  const connections = new Connections((request) => authentication.familyOf(request));
   const checkHead = (request: IncomingMessage) => {
     const problem = headProblem(request);
     if (problem !== undefined) connections.closeAfter(request);
@@ -106,7 +106,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
     cors?.addHeaders(request, reply);
-    if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
+    if (request.grant !== undefined) connections.markAuthenticated(raw.socket, request.grant.family);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
@@ -114,7 +114,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   acceptJsonBodies(app);
   validateRequests(app);
 
-  addRoutes(app, options);
+  const authentication = addRoutes(app, options);
   return app;
 }
 
@@ -122,7 +122,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
 export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
-): void {
+): Authentication {
   const uses = new TokenUses(storage.identity);
   app.addHook('onClose', () => uses.close());
   const requestLimits = new RequestLimits(limits, log);
@@ -143,6 +143,7 @@ export function addRoutes(
   healthRoutes(app, storage, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
+  return authentication;
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

@@ -8,6 +8,10 @@ export class RoundRobin<Item> {
     return this.#size;
   }
 
+  has(key: string): boolean {
+    return this.#items.has(key);
+  }
+
   add(key: string, item: Item): void {
     const items = this.#items.get(key) ?? new Set();
     this.#items.set(key, items.add(item));

@@ -2,6 +2,7 @@
  * Authenticates callers by bearer tokens (RFC 6750). Every request calls the storage, so a revoked token is refused
  * from the next request on.
  */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   scopes as allScopes,
@@ -46,6 +47,7 @@ const maxVerifications = 4;
 /** What an accepted header stands for. */
 interface Known {
   credential: Credential;
+  family: string;
   chars: number;
   /** The version of the keys that verified a JWT. */
   keysVersion: number | undefined;
@@ -93,6 +95,11 @@ export class Authentication {
    */
   requireToken() {
     return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply);
+  }
+
+  /** The family of the token, if it has been accepted before. It can have ended since. */
+  familyOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
+    return this.#known.get(authorization)?.family;
   }
 
   /** Without scopes, any scope of a JWT is enough, and a token of the service needs none. */
@@ -180,7 +187,7 @@ export class Authentication {
     const { read, write } = grant.caller;
     const owners = read === 'all' ? 0 : read.length + write.length;
     const chars = header.length + entryOverheadChars + owners * ownerChars;
-    this.#known.set(header, { credential, chars, keysVersion });
+    this.#known.set(header, { credential, family: grant.family, chars, keysVersion });
     return grant;
   }
 
