@@ -10,6 +10,10 @@ export const maxBodyBytes = 16_384;
 export const maxHeaderBytes = 16_384;
 /** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
 export const maxHeaders = 100;
+/** Maximum number of members of a header that is a list, and of parameters. */
+export const maxListMembers = 64;
+/** The longest name of a user takes 2,400 characters. */
+export const maxPathChars = 4_096;
 /** Maximum time for a complete request to arrive, and for the TLS handshake before the first one. */
 export const requestTimeoutMs = 30_000;
 /** A connection without traffic is closed after this time: between two requests, or if the client stops reading. */
