@@ -18,6 +18,8 @@ export const maxPathChars = 4_096;
 export const requestTimeoutMs = 30_000;
 /** A connection without traffic is closed after this time: between two requests, or if the client stops reading. */
 export const idleTimeoutMs = 72_000;
+/** How long a read can take once the client has closed its side of the connection. */
+export const halfOpenReadMs = 1_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
 /** The same for all connections together. Each request can have 16 KiB of headers. */

@@ -84,6 +84,25 @@ it('pages of many owners on many connections let requests of others pass', async
   }
 });
 
+it('reads of clients who have closed their side of the connection end', async (t) => {
+  const app = await startApp(t);
+  const alice = await app.token('alice');
+  await addOwners(app, storageOf(t) === 'SQLite' ? 'user' : 'id');
+  const sockets = await Promise.all(Array.from({ length: 300 }, () => connected(app.port)));
+  let answered = 0;
+  const closed = sockets.map(async (socket) => {
+    socket.once('data', () => answered++);
+    socket.end(
+      `GET /plants?q=nothing HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice}\r\n\r\n`,
+    );
+    await once(socket, 'close');
+  });
+  await Promise.all(closed);
+  t.diagnostic(`${answered} of ${sockets.length} had a response`);
+  assert.ok(answered < sockets.length, 'all had a response');
+  assert.equal((await app.call('GET', '/plants?limit=20', { token: alice })).status, 200);
+});
+
 it('a first request passes those of many callers and strangers who never pause', async (t) => {
   const app = await startApp(t);
   const [alice, bob] = [await app.token('alice'), await app.token('bob')];

@@ -8,7 +8,12 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from '../limits.ts';
+import {
+  halfOpenReadMs,
+  maxConnections,
+  maxPipelinedRequests,
+  maxPipelinedRequestsTotal,
+} from '../limits.ts';
 import { linger, lingerOnClose } from './linger.ts';
 import { RequestScheduler } from './request-scheduler.ts';
 
@@ -93,6 +98,7 @@ export class Connections {
       connection.socket = socket;
       this.#connections.set(socket, connection);
       this.#limitPipelining(connection);
+      closeAbandoned(connection);
     });
   }
 
@@ -213,6 +219,7 @@ export class Connections {
     this.#connections.set(socket, connection);
     this.#strangers.all.add(connection);
     this.#limitPipelining(connection);
+    closeAbandoned(connection);
     return connection;
   }
 
@@ -260,6 +267,23 @@ export class Connections {
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/**
+ * A client that has closed its side can wait for the response, or be gone. Only a write to it would show that, so a read
+ * that takes longer ends with the connection.
+ */
+function closeAbandoned(connection: Connection): void {
+  const { socket } = connection;
+  socket.once('end', () => {
+    if (connection.current === undefined) return;
+    const interval = setInterval(() => {
+      const { current } = connection;
+      const isRead = current?.req.method === 'GET' || current?.req.method === 'HEAD';
+      if (isRead && !current.writableEnded) socket.destroy();
+    }, halfOpenReadMs);
+    socket.once('close', () => clearInterval(interval));
+  });
 }
 
 function pauseIfWaiting({ socket, waiting }: Connection): void {
