@@ -29,11 +29,8 @@ export const maxPipelinedRequestsTotal = 4_000;
 export const maxUnreadBytes = 64 * 1024 * 1024;
 export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
-/**
- * Maximum number of lists with more than one short read that are in progress for a token and those created with it.
- * Others wait: the number of connections limits them, because each has one request in progress.
- */
-export const maxLongReads = 16;
+/** How long a list waits until its user has read others. */
+export const maxUnreadWaitMs = 10_000;
 
 /** Files that the storage, the log and the listening sockets open. */
 const maxOtherFiles = 200;
