@@ -289,8 +289,8 @@ it('accepts lists of 64 members and paths of 4,096 characters, and refuses longe
   await app.call('POST', '/plants', { token, json: { name: 'a', id: 1 } });
   const refusal = async (method: string, path: string, headers = {}) => {
     const json = method === 'PATCH' ? { tag: 'b' } : undefined;
-    const { status, text } = await app.call(method, path, { token, headers, json });
-    return status === 400 ? (JSON.parse(text) as { detail: string }).detail : status;
+    const answer = await app.call(method, path, { token, headers, json });
+    return answer.status === 400 ? (answer.json as { detail: string }).detail : answer.status;
   };
   for (const [name, method, status] of [
     ['If-None-Match', 'GET', 200],

@@ -12,17 +12,17 @@ import { call } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
 import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
-import { besiege, listRequest, waitingConnections } from './greedy.ts';
+import { startTarget, listRequest, waitingConnections } from './overload.ts';
 
 /** 8 MB as a list: more than the system's buffers hold for a connection. */
 const plants = 10_000;
 const maxFiles = 300;
 
 describe('serve', () => {
-  const ofFile = shared((t) => besiege(t, plants));
+  const ofFile = shared((t) => startTarget(t, plants));
   /** With some hundred connections. */
   const limited = shared((t) =>
-    besiege(t, 0, { under: ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`] }),
+    startTarget(t, 0, { under: ['sh', '-c', `ulimit -n ${maxFiles}; exec "$0" "$@"`] }),
   );
 
   it('responds to the first of many pipelined requests, then closes the connection with notice', async (t) => {
