@@ -25,6 +25,8 @@ export class RequestScheduler {
   readonly #known = new Group();
   readonly #strangers = new Group();
   #isMeasuring = false;
+  /** The time of callers when the measured iteration began. */
+  #beganMs = 0;
   #isStartingStrangers = false;
   /** The time that strangers have taken since the process started. */
   #strangersMs = 0;
@@ -37,9 +39,11 @@ export class RequestScheduler {
       this.#lastKey = key;
       this.#iterationsUntilAlone = iterationsUntilAlone;
     }
-    if (!this.#isMeasuring) this.#measure();
-    if (this.#known.canStartNow(key)) this.#known.start(start);
-    else this.#known.waiting.add(key, start);
+    if (!this.#known.canStartNow(key)) return this.#known.waiting.add(key, start);
+    if (this.#isMeasuring) return this.#known.start(start);
+    this.#beganMs = this.#msOfKnown();
+    this.#known.start(start);
+    this.#measure();
   }
 
   /** Starts a request of a client without a valid token, after the other requests that have arrived. */
@@ -49,19 +53,26 @@ export class RequestScheduler {
     if (!this.#isStartingStrangers) this.#startStrangers();
   }
 
-  /** Callers also use the time of later callbacks, such as reads. So they are charged for all that nobody else used. */
+  /**
+   * Callers also use the time of later callbacks, such as reads. So they are charged for all that nobody else used, until
+   * the end of the iteration: call it after the first request has started, and has scheduled its read.
+   */
   #measure(): void {
     this.#isMeasuring = true;
-    const beganMs = this.#msOfKnown();
-    setImmediate(() => {
-      const isAlone = this.#iterationsUntilAlone === 0;
-      if (!isAlone) this.#iterationsUntilAlone--;
-      const slice = isAlone ? sliceOfLoneCallerMs : sliceMs;
-      if (this.#known.beginSlice(slice, this.#msOfKnown() - beganMs)) this.#measure();
-      else this.#isMeasuring = false;
-      this.#known.startWaiting();
-    });
+    setImmediate(this.#endSlice);
   }
+
+  readonly #endSlice = (): void => {
+    const isAlone = this.#iterationsUntilAlone === 0;
+    if (!isAlone) this.#iterationsUntilAlone--;
+    const nowMs = this.#msOfKnown();
+    this.#known.beginSlice(isAlone ? sliceOfLoneCallerMs : sliceMs, nowMs - this.#beganMs);
+    this.#isMeasuring = false;
+    if (this.#known.waiting.size === 0) return;
+    this.#beganMs = nowMs;
+    this.#known.startWaiting();
+    this.#measure();
+  };
 
   #msOfKnown(): number {
     return performance.now() - timeInSlices() - this.#strangersMs;
@@ -79,7 +90,8 @@ export class RequestScheduler {
       const tookMs = performance.now() - startedMs;
       this.#strangersMs += tookMs;
       this.#isStartingStrangers = false;
-      if (this.#strangers.beginSlice(sliceMs, tookMs)) this.#startStrangers();
+      this.#strangers.beginSlice(sliceMs, tookMs);
+      if (this.#strangers.waiting.size > 0) this.#startStrangers();
     });
   }
 }
@@ -110,13 +122,11 @@ class Group {
     }
   }
 
-  /** Call it in each iteration, with the time that the group took. Returns false if the group is idle. */
-  beginSlice(slice: number, tookMs: number): boolean {
-    const isBusy = this.#started > 0 || this.waiting.size > 0;
+  /** Call it in each iteration, with the time that the group took. */
+  beginSlice(slice: number, tookMs: number): void {
     this.#pastStarted = this.#pastStarted * decay + this.#started;
     this.#pastMs = this.#pastMs * decay + Math.max(tookMs, minMs);
     this.#max = Math.max(1, Math.floor((slice * this.#pastStarted) / this.#pastMs));
     this.#started = 0;
-    return isBusy;
   }
 }
