@@ -85,15 +85,11 @@ export class Faults {
   more = 0;
   readonly #places = new Set<string>();
 
-  get isFull(): boolean {
-    return this.listed.length === maxListedFaults;
-  }
-
   add(place: FaultPlace, describe: () => string): void {
     const key = 'pointer' in place ? place.pointer : `?${place.parameter}`; // pointers begin with a slash
     if (this.#places.has(key)) return;
     this.#places.add(key);
-    if (this.isFull) this.more++;
+    if (this.listed.length === maxListedFaults) this.more++;
     else this.listed.push({ ...place, detail: describe() });
   }
 }

@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
-import { keepsAnswering } from './balancer.ts';
 import { startApp } from './support/app.ts';
 import { balance, noBalancer as skip } from './support/balancer.ts';
 import { Connection } from './support/connection.ts';
 
 describe('behind the balancer of the documentation', { concurrency: 2 }, () => {
-  it('a new client gets its response while 4,100 connections drip', { skip }, async (t) => {
-    await keepsAnswering(t, (_, answered) => answered === 20);
-  });
-
   it('accepts every request that the service accepts', { skip }, async (t) => {
     const { send, post } = await start(t);
     const body = '{"name":"Monstera"}'.padEnd(16_384);

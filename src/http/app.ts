@@ -9,7 +9,6 @@ import type { Logger } from 'pino';
 import { stateOf, type Grant } from '../access/access.ts';
 import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
-import { FairSemaphore } from '../shared/fair-semaphore.ts';
 import { tokenEnded } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { Authentication } from './auth/auth.ts';
@@ -23,7 +22,6 @@ import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
 import { plantRoutes } from './routes/plants.ts';
-import { maxLongReads } from './limits.ts';
 import { lingerOnClose } from './server/linger.ts';
 import { asProblem, problemHandler, sendProblem } from './response/problems.ts';
 import { RequestLimits, type Limits } from './auth/request-limits.ts';
@@ -68,7 +66,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
-  const connections = new Connections();
+  const connections = new Connections((request) => authentication.familyOf(request));
   const checkHead = (request: IncomingMessage) => {
     const problem = headProblem(request);
     if (problem !== undefined) connections.closeAfter(request);
@@ -107,7 +105,8 @@ export function buildApp(options: AppOptions): FastifyInstance {
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
     cors?.addHeaders(request, reply);
-    if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
+    if (request.grant !== undefined)
+      connections.markAuthenticated(raw.socket, request.grant.family);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
@@ -115,7 +114,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   acceptJsonBodies(app);
   validateRequests(app);
 
-  addRoutes(app, options);
+  const authentication = addRoutes(app, options);
   return app;
 }
 
@@ -123,7 +122,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
 export function addRoutes(
   app: FastifyInstance,
   { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
-): void {
+): Authentication {
   const uses = new TokenUses(storage.identity);
   stopping.addEventListener('abort', () => void uses.flush());
   app.addHook('onClose', () => uses.close());
@@ -137,8 +136,7 @@ export function addRoutes(
   });
   app.decorateRequest('page');
   const unread = new UnreadResponses();
-  const longReads = new FairSemaphore({ maxOfKey: maxLongReads });
-  const lists = { unread, longReads, log, baseUrl };
+  const lists = { unread, log, baseUrl };
   const writes = new WriteHealth(app, storage);
   plantRoutes(app, { storage, authentication, ...lists });
   shareRoutes(app, { storage, authentication, ...lists });
@@ -146,6 +144,7 @@ export function addRoutes(
   healthRoutes(app, storage, writes, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
+  return authentication;
 }
 
 function logRequests(app: FastifyInstance, log: Logger): void {

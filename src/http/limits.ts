@@ -10,10 +10,16 @@ export const maxBodyBytes = 16_384;
 export const maxHeaderBytes = 16_384;
 /** Maximum number of request headers. Even a short one costs a few hundred bytes of memory. */
 export const maxHeaders = 100;
+/** Maximum number of members of a header that is a list, and of parameters. */
+export const maxListMembers = 64;
+/** The longest name of a user takes 2,400 characters. */
+export const maxPathChars = 4_096;
 /** Maximum time for a complete request to arrive, and for the TLS handshake before the first one. */
 export const requestTimeoutMs = 30_000;
 /** A connection without traffic is closed after this time: if the client stops reading, and by default between requests. */
 export const idleTimeoutMs = 72_000;
+/** How long a read can take once the client has closed its side of the connection. */
+export const halfOpenReadMs = 1_000;
 /** Maximum number of pipelined requests: those of a connection that wait for the response to an earlier one. */
 export const maxPipelinedRequests = 8;
 /** The same for all connections together. Each request can have 16 KiB of headers. */
@@ -23,11 +29,8 @@ export const maxPipelinedRequestsTotal = 4_000;
 export const maxUnreadBytes = 64 * 1024 * 1024;
 export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
-/**
- * Maximum number of lists with more than one short read that are in progress for a token and those created with it.
- * Others wait: the number of connections limits them, because each has one request in progress.
- */
-export const maxLongReads = 16;
+/** How long a list waits until its user has read others. */
+export const maxUnreadWaitMs = 10_000;
 
 /** Files that the storage, the log and the listening sockets open. */
 const maxOtherFiles = 200;

@@ -1,13 +1,13 @@
 /**
  * Limits what runs at the same time, in total and for each key, such as a user or a client. The rest waits, and the keys
- * take turns.
+ * take turns. The limits can be of anything that holders have in different numbers, such as bytes.
  */
 import { RoundRobin } from './round-robin.ts';
 
 interface FairSemaphoreOptions {
-  /** Maximum number of holders. */
+  /** Maximum number of holders, or of what they hold. */
   max?: number;
-  /** Maximum number of holders of one key. */
+  /** The same for one key. */
   maxOfKey?: number;
   /** Maximum number of waiting calls. Beyond it, the key with the most of them loses its oldest one. */
   maxWaiting?: number;
@@ -18,6 +18,7 @@ interface FairSemaphoreOptions {
 
 interface Waiting {
   key: string;
+  weight: number;
   start: () => void;
   refuse: () => void;
 }
@@ -33,9 +34,7 @@ export class FairSemaphore {
   }
 
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    if (this.#canStart(key))
-      this.#start(key); // without a wait
-    else await this.#wait(key);
+    if (!this.tryAcquire(key)) await this.#wait(key, 1); // without a wait if there is room
     try {
       return await work();
     } finally {
@@ -43,34 +42,41 @@ export class FairSemaphore {
     }
   }
 
-  /** Rejects with the refusal after `maxWaitMs`. Otherwise, call `release` once. */
-  async acquire(key: string): Promise<void> {
-    if (this.#canStart(key)) this.#start(key);
-    else await this.#wait(key);
+  /** Rejects with the refusal after `maxWaitMs`. Otherwise, release the same weight, at once or in parts. */
+  async acquire(key: string, weight = 1): Promise<void> {
+    if (!this.tryAcquire(key, weight)) await this.#wait(key, weight);
   }
 
-  release(key: string): void {
-    this.#running--;
-    const ofKey = (this.#runningOfKey.get(key) ?? 0) - 1;
+  /** Returns false if it would have to wait. */
+  tryAcquire(key: string, weight = 1): boolean {
+    const canStart = this.#canStart(key, weight);
+    if (canStart) this.#add(key, weight);
+    return canStart;
+  }
+
+  release(key: string, weight = 1): void {
+    this.#add(key, -weight);
+    for (;;) {
+      const next = this.#waiting.take((each, item) => this.#canStart(each, item.weight));
+      if (next === undefined) return;
+      this.#add(next.key, next.weight);
+      next.start();
+    }
+  }
+
+  #canStart(key: string, weight: number): boolean {
+    const { max = Infinity, maxOfKey = Infinity } = this.#options;
+    return this.#running + weight <= max && (this.#runningOfKey.get(key) ?? 0) + weight <= maxOfKey;
+  }
+
+  #add(key: string, weight: number): void {
+    this.#running += weight;
+    const ofKey = (this.#runningOfKey.get(key) ?? 0) + weight;
     if (ofKey > 0) this.#runningOfKey.set(key, ofKey);
     else this.#runningOfKey.delete(key);
-    const next = this.#waiting.take((each) => this.#canStart(each));
-    if (next === undefined) return;
-    this.#start(next.key);
-    next.start();
   }
 
-  #canStart(key: string): boolean {
-    const { max = Infinity, maxOfKey = Infinity } = this.#options;
-    return this.#running < max && (this.#runningOfKey.get(key) ?? 0) < maxOfKey;
-  }
-
-  #start(key: string): void {
-    this.#running++;
-    this.#runningOfKey.set(key, (this.#runningOfKey.get(key) ?? 0) + 1);
-  }
-
-  async #wait(key: string): Promise<void> {
+  async #wait(key: string, weight: number): Promise<void> {
     const { maxWaiting = Infinity, refusal = () => new Error('too many wait') } = this.#options;
     if (this.#waiting.size >= maxWaiting) {
       const longest = this.#waiting.oldestOfMoreThan(key);
@@ -82,7 +88,7 @@ export class FairSemaphore {
       this.#waiting.delete(key, waiting);
       reject(refusal());
     };
-    const waiting = { key, start: resolve, refuse };
+    const waiting = { key, weight, start: resolve, refuse };
     this.#waiting.add(key, waiting);
     const { maxWaitMs } = this.#options;
     const timer = maxWaitMs === undefined ? undefined : setTimeout(refuse, maxWaitMs);

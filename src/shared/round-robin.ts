@@ -8,17 +8,21 @@ export class RoundRobin<Item> {
     return this.#size;
   }
 
+  has(key: string): boolean {
+    return this.#items.has(key);
+  }
+
   add(key: string, item: Item): void {
     const items = this.#items.get(key) ?? new Set();
     this.#items.set(key, items.add(item));
     this.#size++;
   }
 
-  /** Removes the oldest item of the next key that `isAllowed`. The next turn of this key comes after all others. */
-  take(isAllowed = (_key: string) => true): Item | undefined {
+  /** Removes the oldest item of the next key whose item `isAllowed`. The next turn of this key comes after all others. */
+  take(isAllowed = (_key: string, _item: Item) => true): Item | undefined {
     for (const [key, items] of this.#items) {
       const [item] = items;
-      if (item === undefined || !isAllowed(key)) continue;
+      if (item === undefined || !isAllowed(key, item)) continue;
       this.delete(key, item);
       if (this.#items.delete(key)) this.#items.set(key, items);
       return item;

@@ -9,6 +9,7 @@ import { RoundRobin } from './round-robin.ts';
 const maxSliceMs = 1;
 
 let leftMs = maxSliceMs;
+let totalMs = 0;
 /** When the last read ended. */
 let endedMs = 0;
 let isScheduled = false;
@@ -26,11 +27,17 @@ export function runInSlice<T>(key: string, work: () => Promise<T>): Promise<T> {
   return promise;
 }
 
+/** How long reads in slices have taken since the start of the process. */
+export function timeInSlices(): number {
+  return totalMs;
+}
+
 function timed<T>(work: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const result = Promise.try(work);
   endedMs = performance.now();
   leftMs -= endedMs - startedMs;
+  totalMs += endedMs - startedMs;
   if (!isScheduled) setImmediate(beginSlice);
   isScheduled = true;
   return result;

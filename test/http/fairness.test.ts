@@ -33,6 +33,7 @@ async function addOwners({ database }: TestApp, userColumn: string): Promise<voi
 
 async function connected(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {}); // the service can close before its clients
   await once(socket, 'connect');
   return socket;
 }
@@ -83,11 +84,70 @@ it('pages of many owners on many connections let requests of others pass', async
   }
 });
 
+it('reads of clients who have closed their side of the connection end', async (t) => {
+  const app = await startApp(t);
+  const alice = await app.token('alice');
+  await addOwners(app, storageOf(t) === 'SQLite' ? 'user' : 'id');
+  const sockets = await Promise.all(Array.from({ length: 300 }, () => connected(app.port)));
+  let answered = 0;
+  const closed = sockets.map(async (socket) => {
+    socket.once('data', () => answered++);
+    socket.end(
+      `GET /plants?q=nothing HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice}\r\n\r\n`,
+    );
+    await once(socket, 'close');
+  });
+  await Promise.all(closed);
+  t.diagnostic(`${answered} of ${sockets.length} had a response`);
+  assert.ok(answered < sockets.length, 'all had a response');
+  assert.equal((await app.call('GET', '/plants?limit=20', { token: alice })).status, 200);
+});
+
+it('a first request passes those of many callers and strangers who never pause', async (t) => {
+  const app = await startApp(t);
+  const [alice, bob] = [await app.token('alice'), await app.token('bob')];
+  const sockets = await Promise.all(
+    Array.from({ length: 2 * connections }, () => connected(app.port)),
+  );
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  let answered = 0;
+  const started = new Set<Socket>();
+  for (const [at, socket] of sockets.entries()) {
+    const token = at % 2 === 0 ? `Authorization: Bearer ${alice}\r\n` : '';
+    const bytes = `GET /plants?limit=20 HTTP/1.1\r\nHost: x\r\n${token}\r\n`;
+    socket.on('data', () => {
+      answered++;
+      started.add(socket);
+      socket.write(bytes);
+    });
+    socket.write(bytes);
+  }
+  await until('all have had a response', () => started.size === sockets.length, 60_000);
+  for (const [path, token] of [
+    ['/livez', bob],
+    ['/plants?limit=20', bob],
+  ] as const) {
+    const before = answered;
+    const headers = { authorization: `Bearer ${token}` };
+    const sent = get(app.address + path, { agent: false, headers });
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    await text(response);
+    assert.equal(response.statusCode, 200);
+    t.diagnostic(`${answered - before} responses came before that of ${path}`);
+    assert.ok(answered - before < 10 * connections, `${answered - before} came before ${path}`);
+  }
+});
+
 it('handles no request of a client that has disconnected while the request waited for its turn', async (t) => {
   if (resetsLate) return t.skip(resetsLate);
   let handled = 0;
   const { port, address, call } = await startApp(t, {
-    addRoutes: (app) => app.get('/counted', async () => ({ handled: ++handled })),
+    addRoutes: (app) =>
+      app.get('/counted', async () => {
+        const endMs = performance.now() + 1;
+        while (performance.now() < endMs);
+        return { handled: ++handled };
+      }),
   });
   const sockets = await Promise.all(Array.from({ length: connections }, () => connected(port)));
   await call('GET', '/livez'); // all connections are accepted

@@ -261,7 +261,7 @@ describe('invalid parameters', () => {
       '%20',
       `${largest}0`,
       '9007199254740992',
-      'a'.repeat(5_000),
+      'a'.repeat(4_000),
     ];
     for (const id of ids) {
       for (const method of ['GET', 'DELETE']) {
@@ -277,7 +277,7 @@ describe('invalid parameters', () => {
 describe('the faults of a request', () => {
   const many = Array.from({ length: 700 }, (_, at) => `x${at}`);
   const requests: Record<string, { query?: string; body?: string; more: number }> = {
-    'of 700 unknown parameters': { query: many.join('&'), more: 681 },
+    'of 60 unknown parameters': { query: many.slice(0, 60).join('&'), more: 41 },
     'of 700 unknown fields': {
       body: JSON.stringify(Object.fromEntries(many.map((name) => [name, 1]))),
       more: 681,

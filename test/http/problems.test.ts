@@ -68,6 +68,18 @@ it('an unknown kind is a problem itself', async (t) => {
   );
 });
 
+it('a connection of the service that breaks is no error of the client', async (t) => {
+  const { call } = await startApp(t, {
+    addRoutes: (app) =>
+      app.get('/broken', () => {
+        throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+      }),
+  });
+  const { status, json } = await call('GET', '/broken');
+  assert.equal(status, 500);
+  assert.partialDeepStrictEqual(json, { type: '/problems/internal-error' });
+});
+
 it('the type has the path prefix of the base URL, whoever finds the problem', async (t) => {
   const bases = {
     'https://plants.example/nursery/north': '/nursery/north',

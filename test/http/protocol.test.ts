@@ -283,6 +283,41 @@ it('accepts 100 headers, and refuses more instead of dropping some', async (t) =
   );
 });
 
+it('accepts lists of 64 members and paths of 4,096 characters, and refuses longer ones', async (t) => {
+  const app = await startApp(t);
+  const token = await app.token('alice');
+  await app.call('POST', '/plants', { token, json: { name: 'a', id: 1 } });
+  const refusal = async (method: string, path: string, headers = {}) => {
+    const json = method === 'PATCH' ? { tag: 'b' } : undefined;
+    const answer = await app.call(method, path, { token, headers, json });
+    return answer.status === 400 ? (answer.json as { detail: string }).detail : answer.status;
+  };
+  for (const [name, method, status] of [
+    ['If-None-Match', 'GET', 200],
+    ['If-Match', 'PATCH', 412],
+    ['Accept', 'GET', 200],
+    ['Accept-Encoding', 'GET', 200],
+  ] as const) {
+    for (const member of ['', '"a"']) {
+      const list = (members: number) => ({ [name]: `${`${member},`.repeat(members - 1)}"a"` });
+      assert.equal(await refusal(method, '/plants/1', list(64)), status, name);
+      const detail = `Send at most 64 members in "${name}", empty ones included.`;
+      for (const members of [65, 3_500]) {
+        assert.equal(await refusal(method, '/plants/1', list(members)), detail);
+      }
+    }
+  }
+  const query = (parameters: number) => `/plants?${'&'.repeat(parameters - 1)}tag=a`;
+  assert.equal(await refusal('GET', query(64)), 200);
+  assert.equal(await refusal('GET', query(65)), 'Send at most 64 parameters in the URL.');
+  assert.match(String(await refusal('GET', `/plants?fields=${'id,'.repeat(5_000)}`)), /"fields"/);
+  assert.equal(await refusal('GET', `/${'%2f'.repeat(1_365)}`), 404);
+  assert.equal(
+    await refusal('GET', `/${'%2f'.repeat(1_366)}?tag=a`),
+    'Use a path of at most 4096 characters.',
+  );
+});
+
 it('refuses two Content-Types, with a body and without', async (t) => {
   const { port, token } = await startApp(t);
   const type = 'Content-Type: application/json';

@@ -16,6 +16,8 @@ export interface FloodOptions {
   /** Requests that each connection has in flight. */
   depth: number;
   target: string;
+  /** The token of all requests. */
+  token?: string;
   /** Whether each request has a different unknown token. */
   withUnknownToken?: boolean;
   /** Further sockets that connect and immediately close, each once per second. */
@@ -60,13 +62,15 @@ const statusLineChars = 12;
 
 async function flood(options: FloodOptions): Promise<void> {
   const { port, localAddress, connections, depth, target, withUnknownToken } = options;
+  const tokenOf = () => (withUnknownToken ? makeToken(1) : options.token);
   const { reconnecting = 0 } = options;
   const counts: ResponseCounts = {};
   let started = 0;
   const requests = () =>
     Array.from({ length: depth }, () => {
-      const token = withUnknownToken ? `Authorization: Bearer ${makeToken(1)}\r\n` : '';
-      return `GET ${target} HTTP/1.1\r\nHost: x\r\n${token}\r\n`;
+      const token = tokenOf();
+      const authorization = token === undefined ? '' : `Authorization: Bearer ${token}\r\n`;
+      return `GET ${target} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`;
     }).join('');
   const send = (socket: Socket) => {
     let left = depth;

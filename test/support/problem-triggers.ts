@@ -112,7 +112,9 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   // Node reports this after 30 seconds, so this calls its handler directly, on a real connection.
   'request-timeout': async (t) => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-    const server = createServer((socket) => handleClientError(late, socket, new Connections(), ''));
+    const server = createServer((socket) =>
+      handleClientError(late, socket, new Connections(() => undefined), ''),
+    );
     t.after(() => server.close());
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo; // it listens on a port

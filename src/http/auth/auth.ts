@@ -2,6 +2,7 @@
  * Authenticates callers by bearer tokens (RFC 6750). Every request calls the storage, so a revoked token is refused
  * from the next request on.
  */
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import {
   stateOf,
@@ -45,6 +46,7 @@ const maxVerifications = 4;
 /** What an accepted header stands for. */
 interface Known {
   credential: Credential;
+  family: string;
   chars: number;
   /** The version of the keys that verified a JWT. */
   keysVersion: number | undefined;
@@ -89,6 +91,11 @@ export class Authentication {
   /** Returns an onRequest hook that refuses requests without a valid token, whatever it grants. */
   requireToken() {
     return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply, []);
+  }
+
+  /** The family of the token, if it has been accepted before. It can have ended since. */
+  familyOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
+    return this.#known.get(authorization)?.family;
   }
 
   async #authorize(
@@ -174,7 +181,7 @@ export class Authentication {
     const { read, write } = grant.caller;
     const owners = read === 'all' ? 0 : read.length + write.length;
     const chars = header.length + entryOverheadChars + owners * ownerChars;
-    this.#known.set(header, { credential, chars, keysVersion });
+    this.#known.set(header, { credential, family: grant.family, chars, keysVersion });
     return grant;
   }
 

@@ -67,6 +67,8 @@ function addressOf(text = ''): string | undefined {
   return written.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
+/** Maximum number of pairs in an element. RFC 7239 has four. */
+const maxPairs = 16;
 /** One `name=value` of RFC 7239. The value is a token or a quoted string. */
 const pairPattern = /^\s*([!#$%&'*+.^`|~\w-]+)=(?:([!#$%&'*+.^`|~\w-]+)|"((?:[^"\\]|\\.)*)")\s*$/;
 
@@ -75,8 +77,8 @@ const pairPattern = /^\s*([!#$%&'*+.^`|~\w-]+)=(?:([!#$%&'*+.^`|~\w-]+)|"((?:[^"
  * rest of a quoted string that contains a comma.
  */
 function forOf(element: string): string | undefined {
-  const pairs = element.split(';').map((pair) => pairPattern.exec(pair));
-  if (pairs.includes(null)) return undefined;
+  const pairs = element.split(';', maxPairs + 1).map((pair) => pairPattern.exec(pair));
+  if (pairs.includes(null) || pairs.length > maxPairs) return undefined;
   const values = pairs.flatMap((pair) => (pair?.[1]?.toLowerCase() === 'for' ? [pair] : []));
   const [, , token, quoted] = values.length === 1 ? (values[0] ?? []) : [];
   return token ?? quoted?.replaceAll(/\\(.)/g, '$1');

@@ -80,11 +80,13 @@ function readBody(request: IncomingMessage, done: Done): void {
     if (bytes > maxBodyBytes) finish(bodyTooLarge());
   };
   const finish = (error: Error | null) => {
-    request.off('data', collect).off('end', end).off('error', finish);
+    request.off('data', collect).off('end', end).off('error', abort);
     done(error, Buffer.concat(chunks));
   };
   const end = () => finish(null);
-  request.on('data', collect).on('end', end).on('error', finish);
+  const abort = () =>
+    finish(new Problem('invalid-request', 'The connection closed before the whole body arrived.'));
+  request.on('data', collect).on('end', end).on('error', abort);
 }
 
 /** Whether the client waits for a response before it sends a body that will be read. */

@@ -121,8 +121,6 @@ export function asProblem(error: unknown): Problem {
   switch (code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return unsupportedMediaType();
-    case 'ECONNRESET':
-      return new Problem('invalid-request', 'The connection closed before the whole body arrived.');
     case 'FST_ERR_BAD_URL':
       return new Problem('invalid-request', 'The path is not valid percent-encoded UTF-8.');
     default:

@@ -8,7 +8,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { Problem } from '../../problem.ts';
 import type { UnreadResponses } from './unread-responses.ts';
 import { sendJson } from './send.ts';
@@ -23,8 +22,11 @@ const batchChars = 72 * 1024;
 const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
 const firstBatchItems = 128;
 
-/** Memory of a stream, or for the next batch of a page: two batches, and the copies that Node makes. */
+/** Memory of a stream: two batches, and the copies that Node makes. */
 const streamBytes = 256 * 1024;
+/** A whole body: the longest names and texts of its items take this much each. */
+const maxItemBytes = 3 * 1024;
+const maxItems = 1_000;
 
 /** A list whose cursors are the ids or names of its items. */
 export interface List<Cursor extends string | number> {
@@ -61,8 +63,6 @@ export interface Batch<Cursor> {
 /** What all lists share. */
 export interface ListOptions {
   unread: UnreadResponses;
-  /** The lists in progress that take more than one short read, by family of tokens. */
-  longReads: FairSemaphore;
   log: Logger;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
   baseUrl: string;
@@ -77,7 +77,7 @@ export function sendShortPage(
   { unread, baseUrl }: ListOptions,
 ): FastifyReply {
   const text = `[${json}]`;
-  unread.reservationFor(grant.caller, reply.raw).reserveText(text);
+  unread.reserveText(grant.caller, reply.raw, text);
   if (next !== undefined) addLink(reply, baseUrl + path, query, next);
   return sendJson(reply, text);
 }
@@ -87,20 +87,19 @@ export async function sendList<Cursor extends string | number>(
   request: FastifyRequest,
   reply: FastifyReply,
   list: List<Cursor>,
-  { unread, longReads, log, baseUrl }: ListOptions,
+  { unread, log, baseUrl }: ListOptions,
 ): Promise<FastifyReply> {
   const { path, query, frame } = list;
-  const { caller, family } = request.grant;
-  const reservation = unread.reservationFor(caller, reply.raw);
-  const beforeRead = (bytes: number) => {
-    assertConnected(reply);
-    reservation.reserve(bytes + streamBytes);
-  };
-  if (query.limit === undefined && frame.length === 2) {
+  const isStream = query.limit === undefined && frame.length === 2;
+  const items = isStream ? 0 : (query.limit ?? maxItems);
+  const bytes = streamBytes + items * maxItemBytes;
+  const reduceTo = await unread.reserve(request.grant.caller, reply.raw, bytes);
+  const beforeRead = () => assertConnected(reply);
+  if (isStream) {
     const chunks = chunksOf(list, beforeRead);
-    const { value, done } = await longReads.run(family, () => chunks.next());
+    const { value, done } = await chunks.next();
     if (done === true) {
-      reservation.reserveText(value);
+      reduceTo(Buffer.byteLength(value));
       return sendJson(reply, value);
     }
     if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
@@ -109,9 +108,9 @@ export async function sendList<Cursor extends string | number>(
     body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     return sendJson(reply, body);
   }
-  const { arrays, next } = await longReads.run(family, () => readPage(list, beforeRead));
+  const { arrays, next } = await readPage(list, beforeRead);
   const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
-  reservation.reserveText(json);
+  reduceTo(Buffer.byteLength(json));
   if (query.limit !== undefined && next !== undefined) {
     addLink(reply, baseUrl + path, query, next);
   }
@@ -127,17 +126,13 @@ export function assertConnected({ raw }: FastifyReply): void {
 /** A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays. */
 async function readPage<Cursor extends string | number>(
   list: List<Cursor>,
-  beforeRead: (bytes: number) => void,
+  beforeRead: () => void,
 ): Promise<Batch<Cursor>> {
   const arrays = list.frame.slice(1).map((): string[] => []);
   let next: Cursor | undefined;
-  let bytes = 0;
-  const readNext = batchReader(list, () => beforeRead(bytes));
+  const readNext = batchReader(list, beforeRead);
   for (let batch = await readNext(); batch !== undefined; batch = await readNext()) {
-    for (const [at, items] of batch.arrays.entries()) {
-      if (items !== '') arrays[at]?.push(items);
-      bytes += Buffer.byteLength(items);
-    }
+    for (const [at, items] of batch.arrays.entries()) if (items !== '') arrays[at]?.push(items);
     ({ next } = batch);
   }
   return { arrays: arrays.map((items) => items.join()), next };
@@ -149,10 +144,10 @@ async function readPage<Cursor extends string | number>(
  */
 async function* chunksOf<Cursor extends string | number>(
   list: List<Cursor>,
-  beforeRead: (bytes: number) => void,
+  beforeRead: () => void,
 ): AsyncGenerator<string, string> {
   const [start, end] = list.frame;
-  const readNext = batchReader(list, () => beforeRead(0));
+  const readNext = batchReader(list, beforeRead);
   let parts: string[] = [start];
   let [chars, separator] = [0, ''];
   const addNext = async (): Promise<boolean> => {

@@ -5,65 +5,56 @@
 import type { ServerResponse } from 'node:http';
 import { userKey, type Identity } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
-import { maxUnreadBytes, maxUnreadBytesOfUser } from '../limits.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { maxUnreadBytes, maxUnreadBytesOfUser, maxUnreadWaitMs } from '../limits.ts';
 
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;
 
 export class UnreadResponses {
-  #total = 0;
-  readonly #byUser = new Map<string, number>();
+  readonly #bytes = new FairSemaphore({
+    max: maxUnreadBytes,
+    maxOfKey: maxUnreadBytesOfUser,
+    maxWaitMs: maxUnreadWaitMs,
+    refusal: tooManyUnread,
+  });
 
-  reservationFor(user: Identity, response: ServerResponse): Reservation {
-    return new Reservation(this, user, response);
+  /**
+   * Waits until the response can take that much memory, which it has until it closes. Throws `overloaded` if that takes
+   * too long. Call the result with the memory that it needs from then on.
+   */
+  async reserve(
+    user: Identity,
+    response: ServerResponse,
+    bytes: number,
+  ): Promise<(bytes: number) => void> {
+    const key = userKey(user);
+    let reserved = bytes;
+    await this.#bytes.acquire(key, bytes);
+    const reduceTo = (needed: number) => {
+      const left = response.destroyed ? 0 : needed;
+      this.#bytes.release(key, reserved - left);
+      reserved = left;
+    };
+    if (response.destroyed)
+      reduceTo(0); // no `close` would follow
+    else response.once('close', () => reduceTo(0));
+    return reduceTo;
   }
 
-  /** Throws `overloaded` if that exceeds a limit. `key` identifies a user. */
-  add(key: string, bytes: number): void {
-    const total = this.#total + bytes;
-    const ofUser = (this.#byUser.get(key) ?? 0) + bytes;
-    if (bytes > 0 && (ofUser > maxUnreadBytesOfUser || total > maxUnreadBytes)) {
-      throw new Problem(
-        'overloaded',
-        'Too many long responses are unread. Read them first, or request short pages with "limit".',
-      );
-    }
-    this.#total = total;
-    if (ofUser === 0) this.#byUser.delete(key);
-    else this.#byUser.set(key, ofUser);
+  /** Takes the memory of a text without a wait, or throws `overloaded`. */
+  reserveText(user: Identity, response: ServerResponse, text: string): void {
+    if (text.length <= maxUncountedChars || response.destroyed) return;
+    const key = userKey(user);
+    const bytes = Buffer.byteLength(text);
+    if (!this.#bytes.tryAcquire(key, bytes)) throw tooManyUnread();
+    response.once('close', () => this.#bytes.release(key, bytes));
   }
 }
 
-/** The memory of one response, until it closes. Both methods throw `overloaded` if that exceeds a limit. */
-class Reservation {
-  readonly #all: UnreadResponses;
-  readonly #user: Identity;
-  readonly #response: ServerResponse;
-  /** Undefined until the first one: short responses need none. */
-  #reserved: number | undefined;
-
-  constructor(all: UnreadResponses, user: Identity, response: ServerResponse) {
-    this.#all = all;
-    this.#user = user;
-    this.#response = response;
-  }
-
-  /** Sets the memory of the response. Call it before the work that needs more. */
-  reserve(bytes: number): void {
-    if (this.#response.destroyed) return; // the client has disconnected, so no `close` would release them
-    const key = userKey(this.#user);
-    this.#all.add(key, bytes - (this.#reserved ?? 0));
-    if (this.#reserved === undefined) {
-      this.#response.once('close', () => this.#all.add(key, -(this.#reserved ?? 0)));
-    }
-    this.#reserved = bytes;
-  }
-
-  /** Sets the memory to the length of the whole response, unless the response is short. */
-  reserveText(text: string): void {
-    const isShort = text.length <= maxUncountedChars;
-    if (!isShort || this.#reserved !== undefined) {
-      this.reserve(isShort ? 0 : Buffer.byteLength(text));
-    }
-  }
+function tooManyUnread(): Problem {
+  return new Problem(
+    'overloaded',
+    'Too many long responses are unread. Read them first, or request short pages with "limit".',
+  );
 }

@@ -1,7 +1,6 @@
 /**
- * Handles the requests of each connection one at a time, alternating with those of other connections, and pauses the
- * socket while pipelined requests wait. Of the connections without a valid token, only one starts a request in each
- * iteration of the event loop. So any number of them keeps iterations short, and other requests run in between.
+ * Handles the requests of each connection one at a time, in turn with those of other connections
+ * (request-scheduler.ts), and pauses the socket while pipelined requests wait.
  *
  * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
  * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
@@ -10,8 +9,14 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { maxConnections, maxPipelinedRequests, maxPipelinedRequestsTotal } from '../limits.ts';
+import {
+  halfOpenReadMs,
+  maxConnections,
+  maxPipelinedRequests,
+  maxPipelinedRequestsTotal,
+} from '../limits.ts';
 import { linger, lingerOnClose } from './linger.ts';
+import { RequestScheduler } from './request-scheduler.ts';
 
 /** How often it is logged at most that connections are closed because there are too many. */
 const evictionLogMs = 60_000;
@@ -31,6 +36,10 @@ interface Connection {
   /** If true, no further request is accepted. */
   isClosing: boolean;
   group: Group;
+  /** Whether it has sent a request. */
+  isUsed: boolean;
+  /** The family of its last valid token. */
+  family: string | undefined;
 }
 
 interface Group {
@@ -48,15 +57,15 @@ export class Connections {
   readonly #byEnds = new Map<string, Connection>();
   /** The number of waiting requests of all connections. */
   #pipelined = 0;
-  /** The next requests of connections without a valid token. */
-  readonly #queue = new Map<Connection, () => void>();
-  /** Whether one of these has started in this iteration of the event loop. */
-  #hasStarted = false;
+  readonly #scheduler = new RequestScheduler();
+  readonly #familyOf: (request: IncomingMessage) => string | undefined;
 
   /** Shared by all responses: with a closure for each, twice as many objects survive garbage collections. */
   readonly #onClose: (this: ServerResponse) => void;
 
-  constructor() {
+  /** Returns the family of the request's token, if the token has been accepted before. */
+  constructor(familyOf: (request: IncomingMessage) => string | undefined) {
+    this.#familyOf = familyOf;
     const handleNext = (response: ServerResponse) => this.#handleNext(response);
     this.#onClose = function onClose() {
       handleNext(this);
@@ -100,6 +109,7 @@ export class Connections {
       connection.socket = socket;
       this.#connections.set(socket, connection);
       this.#limitPipelining(connection);
+      closeAbandoned(connection);
     });
   }
 
@@ -109,15 +119,14 @@ export class Connections {
   }
 
   /** Calls `handle` once the earlier requests on this connection have their responses. */
-  schedule({ socket }: IncomingMessage, response: ServerResponse, handle: () => void): void {
-    const connection = this.#connections.get(socket);
+  schedule(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
+    const connection = this.#connections.get(request.socket);
     if (connection === undefined) return; // there was no room for it
     response.on('close', this.#onClose);
     if (connection.current === undefined) {
       connection.current = response;
       connection.group.idle.delete(connection);
-      if (connection.group === this.#strangers) this.#startInTurn(connection, handle);
-      else handle();
+      this.#start(connection, request, handle);
     } else {
       connection.waiting.push({ response, handle });
       this.#pipelined++;
@@ -126,9 +135,11 @@ export class Connections {
   }
 
   /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
-  markAuthenticated(socket: Socket): void {
+  markAuthenticated(socket: Socket, family: string): void {
     const connection = this.#connections.get(socket);
-    if (connection?.group !== this.#strangers) return;
+    if (connection === undefined) return;
+    connection.family = family;
+    if (connection.group !== this.#strangers) return;
     if (!this.#strangers.all.delete(connection)) return; // it has closed
     this.#strangers.idle.delete(connection);
     connection.group = this.#known;
@@ -186,26 +197,23 @@ export class Connections {
       return;
     }
     this.#pipelined--;
-    const handle = () => {
-      if (!socket.writable) return;
+    this.#start(connection, next.response.req, () => {
       if (!connection.isClosing && waiting.length === 0) socket.resume();
       next.handle();
-    };
-    if (connection.group === this.#strangers) this.#startInTurn(connection, handle);
-    else setImmediate(handle); // lets other connections run first
+    });
   }
 
-  #startInTurn(connection: Connection, handle: () => void): void {
-    if (this.#hasStarted) return void this.#queue.set(connection, handle);
-    this.#hasStarted = true;
-    setImmediate(() => {
-      this.#hasStarted = false;
-      const [next] = this.#queue;
-      if (next === undefined) return;
-      this.#queue.delete(next[0]);
-      this.#startInTurn(...next);
-    });
-    handle();
+  #start(connection: Connection, request: IncomingMessage, handle: () => void): void {
+    const { socket, isUsed, family } = connection;
+    connection.isUsed = true;
+    const start = () => {
+      if (!socket.writable) return false;
+      handle();
+      return true;
+    };
+    const key = family ?? this.#familyOf(request);
+    if (key === undefined) this.#scheduler.startStranger(isUsed ? 'used' : 'new', start);
+    else this.#scheduler.startKnown(key, start);
   }
 
   #add(socket: Socket): Connection {
@@ -216,10 +224,13 @@ export class Connections {
       respondedEarly: undefined,
       isClosing: false,
       group: this.#strangers,
+      isUsed: false,
+      family: undefined,
     };
     this.#connections.set(socket, connection);
     this.#strangers.all.add(connection);
     this.#limitPipelining(connection);
+    closeAbandoned(connection);
     return connection;
   }
 
@@ -231,7 +242,6 @@ export class Connections {
   #remove(connection: Connection): void {
     connection.group.all.delete(connection);
     connection.group.idle.delete(connection);
-    this.#queue.delete(connection);
     this.#clear(connection);
   }
 
@@ -268,6 +278,23 @@ export class Connections {
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/**
+ * A client that has closed its side can wait for the response, or be gone. Only a write to it would show that, so a read
+ * that takes longer ends with the connection.
+ */
+function closeAbandoned(connection: Connection): void {
+  const { socket } = connection;
+  socket.once('end', () => {
+    if (connection.current === undefined) return;
+    const interval = setInterval(() => {
+      const { current } = connection;
+      const isRead = current?.req.method === 'GET' || current?.req.method === 'HEAD';
+      if (isRead && !current.writableEnded) socket.destroy();
+    }, halfOpenReadMs);
+    socket.once('close', () => clearInterval(interval));
+  });
 }
 
 function pauseIfWaiting({ socket, waiting }: Connection): void {

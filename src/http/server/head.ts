@@ -6,8 +6,12 @@ import type { IncomingMessage } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { Problem } from '../../problem.ts';
 import { headerCount } from '../response/headers.ts';
-import { maxHeaders } from '../limits.ts';
+import { maxHeaders, maxListMembers, maxPathChars } from '../limits.ts';
 import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
+
+/** The headers that the service splits at commas. */
+const listHeaders = ['If-Match', 'If-None-Match', 'Accept', 'Accept-Encoding'];
+const listFields = listHeaders.map((name) => [name, name.toLowerCase()] as const);
 
 /**
  * The problem with the head of the request, if there is one. The connection must then close after the response: where
@@ -40,6 +44,19 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
       'Send a host like plants.example:8080 in Host and in the URL, without a user name.',
     );
   }
+  const query = url.indexOf('?');
+  if ((query === -1 ? url.length : query) > maxPathChars) {
+    return invalid(`Use a path of at most ${maxPathChars} characters.`);
+  }
+  if (isLongList(url, '&')) {
+    return invalid(`Send at most ${maxListMembers} parameters in the URL.`);
+  }
+  for (const [name, field] of listFields) {
+    const value = headers[field];
+    if (typeof value === 'string' && isLongList(value, ',')) {
+      return invalid(`Send at most ${maxListMembers} members in "${name}", empty ones included.`);
+    }
+  }
   const { expect } = headers;
   if (expect !== undefined && httpVersion !== '1.0' && !/^100-continue$/i.test(expect)) {
     return new Problem('expectation-failed', 'Only "Expect: 100-continue" is supported.');
@@ -52,6 +69,16 @@ export function unsupportedFraming(): Problem {
   return invalid(
     'Send the body with Content-Length, or in HTTP/1.1 with "Transfer-Encoding: chunked" alone.',
   );
+}
+
+/** Counting costs little, and the members of a long list would cost several times its length. */
+function isLongList(text: string, separator: string): boolean {
+  if (text.length < maxListMembers) return false;
+  let separators = 0;
+  for (let at = text.indexOf(separator); at !== -1; at = text.indexOf(separator, at + 1)) {
+    if (++separators === maxListMembers) return true;
+  }
+  return false;
 }
 
 /** RFC 3986, section 3.2, without user information. An empty Host is valid. */
