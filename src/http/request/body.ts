@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { invalidParameter, invalidRequest, type Problem } from '../../problem.ts';
+import { invalidParameter, invalidRequest, Problem } from '../../problem.ts';
 import { headerCount } from '../response/headers.ts';
 import { maxBodyBytes } from '../limits.ts';
 import { bodyTooLarge, unsupportedMediaType } from '../response/problems.ts';
