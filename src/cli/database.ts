@@ -115,7 +115,9 @@ export function fileOf(url: string): string {
       'This command supports only SQLite files (sqlite:PATH). For PostgreSQL, use pg_dump and pg_restore.',
     );
   }
-  return resolve(url.slice('sqlite:'.length));
+  const path = resolve(url.slice('sqlite:'.length));
+  if (!path.includes('\uFFFD')) return path;
+  throw new Refusal(`The path ${path} is not valid UTF-8. Use a folder whose name is.`);
 }
 
 export function isFile(url: string): boolean {

@@ -204,7 +204,7 @@ function parseOrigin(text: string): string {
     );
   }
   // For URL, only web pages have an origin: no apps, and no extensions of browsers.
-  return url.origin === 'null' ? `${url.protocol}//${url.host}` : url.origin;
+  return url.origin === 'null' ? `${url.protocol}//${url.host}`.toLowerCase() : url.origin;
 }
 
 function parseKeepAlive(text: string): number {
