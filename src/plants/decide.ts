@@ -21,7 +21,7 @@ export interface Facts extends PlantCounter {
   /** The largest id that the store has ever held. */
   readonly lastId: number;
   /**
-   * What the caller can change now; undefined if that has not changed since they were identified. Throws `invalid-token` if
+   * What the caller can see and change now; undefined if that has not changed since they were identified. Throws `invalid-token` if
    * their token was revoked.
    */
   reachNow(by: Identified): ChangeReach | undefined;
@@ -73,12 +73,14 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   if (isNew) assertRoom(quotas, after.owner, facts);
   const { id } = isNew ? after : before;
   const lastId = Math.max(facts.lastId, id);
-  // Even without a log: later, neither history nor bin must show an earlier plant with the id.
+  // Logged even without a log: later, neither history nor bin must show an earlier plant with the id.
   const isBorder = isNew && id <= facts.lastId;
   const { by, request } = change;
   const { owner, name, tag } = before ?? {};
-  const logged = { event, by, request, plant: id, isBorder, owner, name, tag };
-  const entry = hasLog || isBorder ? logged : undefined;
+  const isLogged = hasLog || isBorder;
+  const entry = isLogged
+    ? { event, by, request, plant: id, isBorder, owner, name, tag }
+    : undefined;
   return { result, effect: { id, before, after, lastId, key, entry } };
 }
 
@@ -138,7 +140,7 @@ function restore(id: number, reach: ChangeReach, facts: Facts, hasLog: boolean):
   return { result: last, step: { event: 'restored', before: undefined, after: last } };
 }
 
-/** The plant if it is within reach. Throws `precondition-failed`. */
+/** The plant if it is within reach. Throws `plant-read-only` or `precondition-failed`. */
 function find(
   { id, condition }: Update | Deletion,
   reach: ChangeReach,

@@ -58,7 +58,7 @@ it('migrate, backup, restore and copy print what they did as JSON', async (t) =>
     stores: 1,
     users: 1,
     plants: 0,
-    changes: 1,
+    changes: 2,
     idempotency_keys: 0,
     shares: 0,
     tokens: 1,

@@ -132,7 +132,7 @@ it('the log names --trust-proxy once if the clients of a proxy share the limit',
   const limits = { authFailures: { requests: 1, windowSeconds: 3_600 } };
   const { address } = await startApp(t, { limits, log: pino(lines) });
   for (let at = 0; at < 5; at++) await fail(address, {});
-  assert.equal(lines.read(), null);
+  assert.doesNotMatch(String(lines.read()), /--trust-proxy/);
   for (let at = 0; at < 5; at++) await fail(address, xff('192.0.2.1'));
   assert.match(String(lines.read()), /^\{[^\n]*--trust-proxy[^\n]*\}\n$/);
 });

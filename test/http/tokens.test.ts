@@ -314,7 +314,7 @@ describe('DELETE /token and DELETE /tokens/{id}', () => {
     const [alice, bob] = [await token('alice'), await token('bob')];
     const namesake = await token('alice', { store: 'elsewhere' });
     const ids = [idOf(bob), idOf(namesake), idOf(makeToken(1)), 'x', '%00', idOf(alice).slice(1)];
-    ids.push(idOf(alice).toUpperCase().replace(/^\d+$/, 'A'), 'a'.repeat(5_000));
+    ids.push(idOf(alice).toUpperCase().replace(/^\d+$/, 'A'), 'a'.repeat(4_000));
     const texts = new Set<string>();
     for (const id of ids) {
       const { status, text } = await call('DELETE', `/tokens/${id}`, { token: alice });

@@ -4,28 +4,23 @@
 import { once } from 'node:events';
 import { request as requestWithHeaders } from 'node:http';
 import { connect, createServer, type AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { pino } from 'pino';
 import { scopes } from '../../src/access/access.ts';
 import { inParallel } from '../../src/client/in-parallel.ts';
-import { buildApp } from '../../src/http/app.ts';
 import { handleClientError } from '../../src/http/server/client-errors.ts';
 import { Connections } from '../../src/http/server/connections.ts';
 import { maxBodyBytes } from '../../src/http/limits.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { maxActiveTokens } from '../../src/access/own-tokens.ts';
-import type { ProblemKind } from '../../src/problem.ts';
+import { tooManyWrites, type ProblemKind } from '../../src/problem.ts';
 import { maxGivenShares } from '../../src/access/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
-import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { limitedTo, override, startApp, type CallOptions } from './app.ts';
 import { exchange, request } from './raw.ts';
 import { startProvider } from './provider.ts';
-import { tempFolder } from './temp.ts';
 import { idOf } from './tokens.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
@@ -152,17 +147,7 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
   'method-not-implemented': (t) => exchangeWith(t, request('FLY /plants', ['Host: x'])),
   'version-not-supported': (t) => exchangeWith(t, 'GET /plants HTTP/2.0\r\nHost: x\r\n\r\n'),
   'internal-error': (t) => failing(t, new TypeError('a defect')),
-  overloaded: async (t) => {
-    const storage = new SqliteStorage(join(tempFolder(t), 'plants.db'), { create: true });
-    const stopping = AbortSignal.abort();
-    const app = buildApp({ storage, log: pino({ level: 'silent' }), baseUrl: '', stopping });
-    t.after(async () => {
-      await app.close();
-      await storage[Symbol.asyncDispose]();
-    });
-    const { statusCode, body } = await app.inject('/readyz');
-    return { status: statusCode, body };
-  },
+  overloaded: (t) => failing(t, tooManyWrites()),
   'storage-full': (t) => failing(t, problemOf(sqliteError(resultCode.full), 'before-commit')),
   'storage-unavailable': async (t) => {
     const app = await startApp(t);

@@ -163,8 +163,8 @@ export function addToLog(
 }
 
 /**
- * Locks the row of the store, and reads its version. It is the first statement of each transaction that changes grants:
- * nothing is written for a token that is being revoked, and what the next statements read stays as it is.
+ * The first statement of each transaction that changes grants or moves plants: nothing is written for a token that is being
+ * revoked, and what the next statements read stays as it is. Its row has the version of the store.
  */
 export function lockVersion(store: number): BoundStatement {
   return [logSql.lockVersion, [store]];
@@ -180,8 +180,8 @@ export type AppendToLog = (
 /** `keepMs` as in `WriteSettings`. A change raises the version even without a log: a copy in progress must notice it. */
 export function appenderTo(keepMs: number | undefined): AppendToLog {
   return (store, locked, entries) => {
-    const [version = 0] = (locked?.[0] ?? []) as [number?]; // see above
     if (entries.length === 0) return [];
+    const [version = 0] = (locked?.[0] ?? []) as [number?]; // see above
     const raise: BoundStatement = [logSql.raiseVersion, [store, version + 1]];
     return keepMs === 0 ? [raise] : [raise, ...addToLog(store, version + 1, entries)];
   };

@@ -155,13 +155,12 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       by,
       request = null,
       plant = null,
-      isBorder,
       owner = null,
       name = null,
       tag = null,
     } = entry;
     const [, , user = null, token = null] = by ?? [];
-    if (isBorder && plant !== null) endDeletion.run(store, plant);
+    if (entry.isBorder) endDeletion.run(store, plant);
     insert.run(
       store,
       row.version,

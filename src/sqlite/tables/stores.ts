@@ -75,8 +75,8 @@ export function openStores(prepare: Prepare) {
 
     /** Call it at the end of a transaction. */
     flush(): void {
-      for (const [store, { lastId, version, isChanged }] of rows) {
-        if (isChanged) write.run(store, lastId, version);
+      for (const [store, row] of rows) {
+        if (row.isChanged) write.run(store, row.lastId, row.version);
       }
     },
   };
