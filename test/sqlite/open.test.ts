@@ -298,7 +298,7 @@ it('each wrong path gets a reason, and no command shows a stack', async (t) => {
   symlinkSync('nowhere', join(folder, 'dangling'));
   await runOk(['backup', 'good.backup', '--database', url], { cwd: folder });
   const reasons: [path: string, database: RegExp, backup: RegExp, source: RegExp][] = [
-    ['', /PATH is the path of a file/, /Use the path of a file/, /Use the path of a file/],
+    ['', /PATH is the path of a file/, /not blank/, /not blank/],
     ['folder', /is not a file/, /folder already exists/, /no backup at/],
     ['circle', /symbolic links lead back/, /circle already exists/, /symbolic links lead back/],
     ['text/x', /a part of the path is not/, /a part of the path is not/, /no backup at/],

@@ -1,7 +1,7 @@
 /**
  * The commands about whole databases.
  */
-import { InvalidArgumentError, type Command } from '@commander-js/extra-typings';
+import type { Command } from '@commander-js/extra-typings';
 import { databaseCommand, examples, flag, parseDatabaseUrl } from '../options.ts';
 
 export function addDatabaseCommands(plantStore: Command): void {
@@ -14,14 +14,14 @@ export function addDatabaseCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
     .description('back up an SQLite database, even while it is in use, and verify the copy')
-    .argument('<file>', 'path of the backup; must not exist', parsePath)
+    .argument('<file>', 'path of the backup; must not exist')
     .action(async (file, options) => (await import('./backup.ts')).backup(file, options));
 
   databaseCommand(plantStore, 'restore', [
     'plant-store restore plants.backup --database sqlite:plants.db',
   ])
     .description('replace an SQLite database with a backup; stop the service first')
-    .argument('<file>', 'path of the backup', parsePath)
+    .argument('<file>', 'path of the backup')
     .action(async (file, options) => (await import('./backup.ts')).restore(file, options));
 
   plantStore
@@ -39,12 +39,6 @@ export function addDatabaseCommands(plantStore: Command): void {
       ]),
     )
     .action(async (options) => (await import('./copy.ts')).copy(options));
-}
-
-/** Node resolves an empty path to the working directory. */
-function parsePath(text: string): string {
-  if (text === '') throw new InvalidArgumentError('Use the path of a file.');
-  return text;
 }
 
 function databaseUrl<const Flags extends string>(flags: Flags, description: string) {
