@@ -175,7 +175,7 @@ export const exampleRequestId = '1f0e4b6c-6a0b-4a3e-9d5e-0c1f6f2b7a90';
 
 export const headers = {
   'X-Request-Id': header(
-    'Identifies this request in the log of the service. Give it to the operator when you report a problem.',
+    'Identifies this request in the log of the service. Include it when you report a problem.',
     exampleRequestId,
   ),
   Link: optional(
@@ -219,7 +219,7 @@ export const headers = {
   }),
   RateLimit: optional(
     header(
-      'What the limit still allows: `r` requests now, and more in `t` seconds. If the rate of requests is limited, every response to a request with a valid token has it.',
+      'What the limit still allows: `r` requests now, and more in `t` seconds. If the rate of requests is limited, every response to a request that counts has it.',
       '"token";r=0;t=1',
     ),
   ),
@@ -244,7 +244,7 @@ export const requestHeaders = {
   ),
   'Idempotency-Key': requestHeader(
     'Idempotency-Key',
-    'Makes the request repeatable: for 24 hours, a request with the same key and the same plant gets the response of the first one, and creates nothing. 1 to 255 ASCII characters in quotation marks, such as a UUID: a new one for each plant.',
+    'Makes the request repeatable: for 24 hours, a request with the same key and the same plant gets the response of the first one, and creates nothing. 1 to 255 printable ASCII characters in quotation marks, such as a UUID: a new one for each plant.',
     { minLength: 1, maxLength: maxKeyFieldChars, pattern: keyPattern },
   ),
   'If-None-Match': requestHeader(

@@ -60,11 +60,14 @@ export const PlantChange = Type.Object(
     event: Type.Unsafe<PlantEvent>({
       type: 'string',
       enum: plantEvents,
-      description: 'What happened. Only an operator can move a plant to another owner.',
+      description:
+        'What happened to the plant. `moved`: whoever runs the service has given it to another user.',
     }),
     at: Time('When it happened (RFC 3339).'),
     user: Type.Optional(
-      Type.String({ description: 'The name of the user who did it. Absent for an operator.' }),
+      Type.String({
+        description: 'The name of the user who did it. Absent if it was whoever runs the service.',
+      }),
     ),
     before: Type.Optional(
       Type.Object(
@@ -98,7 +101,10 @@ export const DeletedPlant = Type.Object(
     owner: Type.String({ description: 'The name of the user whose plant it was.' }),
     deletedAt: Time('When it was deleted (RFC 3339).'),
     deletedBy: Type.Optional(
-      Type.String({ description: 'The name of the user who deleted it. Absent for an operator.' }),
+      Type.String({
+        description:
+          'The name of the user who deleted it. Absent if it was whoever runs the service.',
+      }),
     ),
   },
   {
@@ -153,7 +159,7 @@ const TokenRole = Type.Unsafe<Role>({
 export const Token = Type.Object(
   {
     id: Type.String({
-      description: 'The public id of the token, as `plant-store token list` shows it.',
+      description: 'The public id of the token, which does not grant access.',
     }),
     user: Type.String({ description: 'The name of the calling user.' }),
     store: Type.String({ description: 'The name of the store that the user belongs to.' }),
@@ -234,7 +240,7 @@ export const Readiness = Type.Object(
       type: 'string',
       enum: ['ok', 'other-primary'],
       description:
-        '`other-primary` if a second PostgreSQL server accepts writes. Requests do not reach it, but the operator must stop it.',
+        '`other-primary` if a second PostgreSQL server accepts writes. Requests do not reach it, but it must be stopped.',
     }),
   },
   {

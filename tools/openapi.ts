@@ -89,7 +89,7 @@ export function openapiText(): string {
       { name: 'plants', description: 'The plants that the calling user has access to.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The tokens of the calling user.' },
-      { name: 'health', description: 'For the operator of the service.' },
+      { name: 'health', description: 'Checks for balancers and monitoring. They need no token.' },
     ],
     security: [{ bearer: [] }],
     paths,
@@ -100,7 +100,7 @@ export function openapiText(): string {
         bearer: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A token that `plant-store token create` has printed (RFC 6750).',
+          description: 'Your token (RFC 6750).',
         },
       },
     },

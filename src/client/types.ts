@@ -36,11 +36,11 @@ export interface PlantPatch {
 
 /** A change to a plant. Ignore members that you do not know. */
 export interface PlantChange {
-  /** What happened. Only an operator can move a plant to another owner. */
+  /** What happened to the plant. `moved`: whoever runs the service has given it to another user. */
   event: 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
   /** When it happened (RFC 3339). */
   at: string;
-  /** The name of the user who did it. Absent for an operator. */
+  /** The name of the user who did it. Absent if it was whoever runs the service. */
   user?: string;
   /** The plant before the change. Absent if there was none. */
   before?: {
@@ -65,7 +65,7 @@ export interface DeletedPlant {
   owner: string;
   /** When it was deleted (RFC 3339). */
   deletedAt: string;
-  /** The name of the user who deleted it. Absent for an operator. */
+  /** The name of the user who deleted it. Absent if it was whoever runs the service. */
   deletedBy?: string;
 }
 
@@ -89,7 +89,7 @@ export type ShareAccess = 'read' | 'write';
 
 /** What a token grants, to whom and until when. Ignore members that you do not know. */
 export interface Token {
-  /** The public id of the token, as `plant-store token list` shows it. */
+  /** The public id of the token, which does not grant access. */
   id: string;
   /** The name of the calling user. */
   user: string;
@@ -109,7 +109,7 @@ export interface NewToken {
   scopes?: Scope[];
   /** When the token expires. The default, and the latest time, is the expiry of the token of the request. A time with an offset from UTC, as in RFC 3339. */
   expiresAt?: string;
-  /** A note that helps you to tell tokens apart. A string of at most 100 characters (code points), without control characters. U+0080 to U+009F and lone surrogates are refused too. */
+  /** A note that helps you to distinguish your tokens. A string of at most 100 characters (code points), without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   label?: string;
 }
 

@@ -28,7 +28,7 @@ export function operationHtml(path: string, method: string, operation: Operation
       <p>${inlineHtml(operation.description)}</p>
       ${fieldsHtml('Path', inPlace('path'))} ${fieldsHtml('Query parameters', inPlace('query'))}
       ${fieldsHtml('Request headers', inPlace('header'))}
-      ${fieldsHtml('Request body', body ? propertiesHtml(body) : [])}
+      ${fieldsHtml('Request body', body ? propertiesHtml(body, body.required) : [])}
       ${successes.map((one) => successHtml(...one))}
       <details>
         <summary>Problems</summary>
@@ -65,11 +65,17 @@ function fieldHtml(name: string, schema: Schema, required: boolean): Html {
   </div>`;
 }
 
-function propertiesHtml({ properties = {}, required = [], items }: Schema): Html[] {
-  if (items) return propertiesHtml(items);
-  return Object.entries(properties).map(([name, schema]) =>
-    fieldHtml(name, schema, required.includes(name)),
-  );
+/** The fields of an object, or of the objects of an array, each followed by its own fields. */
+function propertiesHtml(
+  { properties = {}, items }: Schema,
+  required: string[] = [],
+  prefix = '',
+): Html[] {
+  if (items) return propertiesHtml(items, required, prefix);
+  return Object.entries(properties).flatMap(([name, schema]) => [
+    fieldHtml(`${prefix}${name}`, schema, required.includes(name)),
+    ...propertiesHtml(schema, [], `${prefix}${name}${schema.items ? '[]' : ''}.`),
+  ]);
 }
 
 function typeOf({ type, format, items, enum: values }: Schema): string {
@@ -82,7 +88,7 @@ function successHtml(status: string, { description, headers = {}, content }: Res
   const schema = content?.['application/json']?.schema;
   const fields = [
     ...ownHeaders(headers).map(([name, header]) => headerHtml(name, header)),
-    ...(schema ? propertiesHtml({ ...schema, required: [] }) : []),
+    ...(schema ? propertiesHtml(schema) : []),
   ];
   if (fields.length === 0) {
     return html`<p class="response">${statusHtml(status)} ${inlineHtml(description)}</p>`;

@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import { Page } from '../markdown.ts';
 import { html, type Html } from './html.ts';
 import { plantIcon, tabIcon } from './icon.ts';
+import { inlineHtml } from './markdown.ts';
 import { parseOpenApi, type OpenApi, type Operation } from './openapi.ts';
 import { methodHtml, operationHtml } from './operation.ts';
 import {
@@ -47,7 +48,7 @@ export function referencePage(): string {
           <nav aria-label="Contents">${contentsHtml(groups)}</nav>
           <main id="content" tabindex="-1">
             <h1>API reference <small>${document.info.version}</small></h1>
-            <p class="lead">${document.info.description}</p>
+            <p class="lead">${inlineHtml(document.info.description)}</p>
             ${startHtml} ${groups.map(groupHtml)}
             ${pagingHtml('paging', api.section('Get every page'))}
             ${clientHtml('client', client.section('Create, list, change and delete'))}
@@ -83,7 +84,7 @@ function groupsOf({ tags, paths }: OpenApi): Group[] {
 function groupHtml({ name, description, operations }: Group): Html {
   return html`<section id="${name}" aria-labelledby="${name}-title">
     <h2 id="${name}-title">${titleOf(name)}</h2>
-    <p>${description}</p>
+    <p>${inlineHtml(description)}</p>
     ${operations.map(({ path, method, operation }) => operationHtml(path, method, operation))}
   </section>`;
 }

@@ -15,22 +15,21 @@ export const startHtml = html`<section id="token" class="operation" aria-labelle
     <div class="about">
       <h2 id="token-title">Get a token</h2>
       <p>
-        Every operation on plants needs a token. The operator of the service creates one for each
-        user. The command prints the token once.
+        Every operation on plants needs a token. Ask whoever runs the service for one, and set it in
+        a variable: the samples read it from there. If you run the service yourself, create a token
+        with <code>npx plant-store token create</code>.
       </p>
       <p>
-        A token can be limited to <code>plants:read</code> or <code>plants:write</code> with
-        <code>--scope</code>, and to a time with <code>--expires 90d</code>.
+        A token grants one or more scopes: <code>plants:read</code>, <code>plants:write</code> and
+        <code>shares:write</code>. Each operation names the scope that it requires. A token can also
+        expire.
       </p>
       <p>
-        <a href="./">The page of the service</a> shows what a token grants, and you can add, find
-        and delete plants there. At the first start on a terminal,
-        <code>plant-store serve</code> prints a link that opens it with a token.
+        <a href="./">The page of the service</a> shows what your token grants, and you can add, find
+        and delete plants there.
       </p>
     </div>
-    <div class="example">
-      ${copyableHtml('export PLANT_STORE_TOKEN=$(npx plant-store token create alice)')}
-    </div>
+    <div class="example">${copyableHtml("export PLANT_STORE_TOKEN='plant_...'")}</div>
   </section>
   <section id="requests" class="operation" aria-labelledby="requests-title">
     <div class="about">

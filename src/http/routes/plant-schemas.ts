@@ -102,7 +102,7 @@ export const listDeletedPlants = {
   operationId: 'listDeletedPlants',
   summary: 'List deleted plants',
   description:
-    'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. The service keeps a deleted plant for a time that its operator sets. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
+    'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. A plant can be restored for 30 days after its deletion, unless the service is set to another time. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
   querystring: Type.Object(
     {

@@ -46,7 +46,7 @@ export const sharePlants = {
   operationId: 'sharePlants',
   summary: 'Share your plants',
   description:
-    'Lets another user of the store read all plants of the calling user, or read and delete them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do. Requires the scope `shares:write`.',
+    'Lets another user of the store read all plants of the calling user, or also change, delete and restore them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do. Requires the scope `shares:write`.',
   tags: ['shares'],
   params: ShareParams,
   querystring: Type.Object({}, strict),

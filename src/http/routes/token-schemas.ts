@@ -37,7 +37,7 @@ export const NewToken = Type.Optional(
       ),
       label: Type.Optional({
         ...Tag,
-        meaning: 'A note that helps you to tell tokens apart.',
+        meaning: 'A note that helps you to distinguish your tokens.',
         examples: ['phone'],
       }),
     },
