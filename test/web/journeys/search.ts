@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
-import { withoutBrowser } from '../support/browser.ts';
-import { assertNames, browserOfFile, openStore, press, shelf } from './store.ts';
+import { assertNames, inBrowser, openStore, press, shelf } from '../store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
 const all = shelf.map(({ name }) => name);
 
-it(
+inBrowser(
   'searches names and tags while somebody types, and keeps the text in the address',
-  { skip },
   async (t) => {
-    const { page, errors } = await openStore(t, browser());
+    const { page, errors } = await openStore(t);
     const box = page.getByRole('searchbox', { name: 'Search names and tags' });
     await box.pressSequentially('DELIC');
     await assertNames(page, ['Monstera deliciosa']);
@@ -45,8 +40,8 @@ it(
   },
 );
 
-it('one search at a time: the next one is for the newest text', { skip }, async (t) => {
-  const { page } = await openStore(t, browser());
+inBrowser('one search at a time: the next one is for the newest text', async (t) => {
+  const { page } = await openStore(t);
   await page.getByText('4 plants', { exact: true }).waitFor();
   const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
   const searched: (string | null)[] = [];
@@ -72,11 +67,10 @@ it('one search at a time: the next one is for the newest text', { skip }, async 
   assert.deepEqual([...new Set(searched)], ['a', 'aloe']);
 });
 
-it(
+inBrowser(
   'a plant that is added while a text is searched appears if it contains the text',
-  { skip },
   async (t) => {
-    const { page } = await openStore(t, browser());
+    const { page } = await openStore(t);
     await page.locator('#search-input').fill('aloe');
     await assertNames(page, ['Aloe vera']);
     await page.getByRole('button', { name: 'Add plant' }).click();
