@@ -1,3 +1,6 @@
+/**
+ * What the page loads.
+ */
 import assert from 'node:assert/strict';
 import { gzipSync } from 'node:zlib';
 import type { Page, Request } from 'playwright-core';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';
 import { choose, done, submit } from './import.ts';
-import { assertNames, browser, inBrowser, deleteChosen, openStore, toast } from './store.ts';
+import { assertNames, browser, deleteChosen, inBrowser, openStore, toast } from './store.ts';
 
 inBrowser('a reload while a link opens does not lose its token', async (t) => {
   const app = await startApp(t);

@@ -1,5 +1,5 @@
 /**
- * The reference at /docs in a real browser, without its script, and below a path.
+ * The reference at /docs in a real browser: wide and narrow, by keyboard, without its script, and below a path.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { scopes } from '../../src/access/access.ts';
 import { openSharing, sharesOf } from './sharing.ts';
-import { inBrowser, changeUser, openStore, pressAtOnce } from './store.ts';
+import { changeUser, inBrowser, openStore, pressAtOnce } from './store.ts';
 
 inBrowser('an answer is for its own question, however soon the next one follows', async (t) => {
   const { page, app, token } = await openStore(t, { access: { scopes } });

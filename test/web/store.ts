@@ -78,7 +78,7 @@ async function resetShared({ page, errors }: OpenApp): Promise<void> {
 
 /**
  * Opens a new store with these plants of alice, a manager, by a link with her token. The tests of a process share a
- * service and a page, except those that give the service or the page an option.
+ * service and a page, so that a store costs no new context; options of either need their own.
  */
 export async function openStore(
   t: TestContext,

@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import {
   assertNames,
-  inBrowser,
   deleteChosen,
+  inBrowser,
   namesOf,
   openStore,
   press,

@@ -1,5 +1,5 @@
 /**
- * The reference at /docs in a real browser: wide and narrow, and by keyboard.
+ * The reference at /docs in a real browser.
  */
 import assert from 'node:assert/strict';
 import { startApp } from '../../support/app.ts';
