@@ -4,9 +4,7 @@ import type { PlantStore } from '../../src/client/client.ts';
 import { startApp } from '../support/app.ts';
 import { openPage, withoutBrowser } from '../support/browser.ts';
 import { hang, respond, startGateway } from '../support/gateway.ts';
-import { browserOfFile } from '../web/store.ts';
-
-const browser = browserOfFile();
+import { browser } from '../web/store.ts';
 
 /** Without an icon, the browser requests /favicon.ico. */
 const html = '<!doctype html><link rel="icon" href="data:,">';
@@ -20,7 +18,7 @@ describe('in a browser without a bundler, the client', { skip: withoutBrowser },
     const app = await startApp(t, { corsOrigins });
     const gateway = await startGateway(t, app.address);
     gateway.plan.push(respond(200, html)); // unlike the page of the service, it can call other origins
-    const { page, errors } = await openPage(browser(), `${gateway.address}/`);
+    const { page, errors } = await openPage(await browser(), `${gateway.address}/`);
     t.after(() => page.context().close());
     const { address: url } = isCrossOrigin ? app : gateway;
     const options = { url, token: await app.token('alice'), timeoutMs };

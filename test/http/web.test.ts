@@ -93,3 +93,36 @@ it('prints no warning when it removes the types of a module', async (t) => {
   await service.stop();
   assert.doesNotMatch(service.log() + service.output(), /warning/i);
 });
+
+it('files last only at the address of their own version', async (t) => {
+  const { call } = await startApp(t);
+  const { text } = await call('GET', '/');
+  const [path = ''] = /assets\/[^"]+\/web\/main\.ts/.exec(text) ?? [];
+  const cacheControlOf = async (target: string) => {
+    const { status, headers } = await call('GET', target);
+    return [status, headers.get('cache-control')];
+  };
+  assert.deepEqual(await cacheControlOf(`/${path}`), [200, 'public, max-age=31536000, immutable']);
+  // Another replica can have another version during an upgrade.
+  assert.deepEqual(await cacheControlOf('/assets/other/web/main.ts'), [200, 'no-cache']);
+  assert.deepEqual(await cacheControlOf('/web/main.ts'), [200, 'no-cache']);
+  const missing = path.replace('main', 'missing');
+  assert.deepEqual(await cacheControlOf(`/${missing}`), [404, 'no-store']);
+});
+
+it('the page can connect to the provider, and only the page', async (t) => {
+  const { call } = await startApp(t, {
+    signOn: { issuer: 'https://login.example/garden', clientId: '"><b>&', scope: 'openid' },
+  });
+  const policyOf = async (path: string) =>
+    (await call('GET', path)).headers.get('content-security-policy') ?? '';
+  assert.match(await policyOf('/'), /connect-src 'self' https:\/\/login\.example;/);
+  for (const path of ['/docs', '/web/main.ts']) {
+    assert.match(await policyOf(path), /connect-src 'self';/);
+  }
+  const { text } = await call('GET', '/');
+  assert.ok(
+    text.includes('&quot;clientId&quot;:&quot;\\&quot;><b>&amp;&quot;'),
+    text.slice(0, 2_000),
+  );
+});

@@ -2,18 +2,13 @@
  * Long imports on the page, those that something interrupts, and other ways to start one.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import { violations } from '../support/accessibility.ts';
-import { withoutBrowser } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
-import { choose, done, importInterrupted, submit, untilAdded } from './import.ts';
-import { browserOfFile, namesOf, openStore } from './store.ts';
+import { choose, done, submit, untilAdded } from './import.ts';
+import { inBrowser, namesOf, openStore, toast } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('a file that is chosen again adds its rows again', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: [] });
+inBrowser('a file that is chosen again adds its rows again', async (t) => {
+  const store = await openStore(t, { plants: [] });
   const { page } = store;
   for (const expected of ['Added 1 plant.', 'Added 1 plant.']) {
     await choose(page, 'plants.csv', 'Name\nMonstera\n');
@@ -24,9 +19,9 @@ it('a file that is chosen again adds its rows again', { skip }, async (t) => {
   assert.deepEqual(await namesOf(store), ['Monstera', 'Monstera']);
 });
 
-it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) => {
+inBrowser('works by keyboard alone, on a telephone in the dark', async (t) => {
   const context = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const;
-  const { page } = await openStore(t, browser(), { plants: [], context });
+  const { page } = await openStore(t, { plants: [], context });
   // The key can overtake the command that makes the browser report the chooser, so that command comes first.
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import a file' }).press('Enter');
@@ -48,8 +43,8 @@ it('works by keyboard alone, on a telephone in the dark', { skip }, async (t) =>
   await page.locator('#import').waitFor({ state: 'hidden' });
 });
 
-it('stops although the service is away', { skip }, async (t) => {
-  const { page } = await openStore(t, browser());
+inBrowser('stops although the service is away', async (t) => {
+  const { page } = await openStore(t);
   await page.route('**/plants', (route) => route.abort());
   await choose(page, 'plants.csv', 'name\nAloe');
   await submit(page).click();
@@ -58,8 +53,8 @@ it('stops although the service is away', { skip }, async (t) => {
   await done(page, 'Not complete.'); // without a wait for the service
 });
 
-it('ends without a word if the next token is of another user', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: [] });
+inBrowser('ends without a word if the next token is of another user', async (t) => {
+  const store = await openStore(t, { plants: [] });
   const { page, app } = store;
   const lines = Array.from({ length: 400 }, (_, at) => `Plant ${at}`);
   await choose(page, 'plants.csv', ['name', ...lines].join('\n'));
@@ -74,6 +69,34 @@ it('ends without a word if the next token is of another user', { skip }, async (
   assert.deepEqual(await namesOf({ ...store, token }), []);
 });
 
-it('3,000 rows are added once, although the import is stopped half way', { skip }, (t) =>
-  importInterrupted(t, browser(), 3_000),
-);
+inBrowser('3,000 rows are added once, although the import is stopped half way', async (t) => {
+  const rows = 3_000;
+  const store = await openStore(t, { plants: [] });
+  const { page } = store;
+  const isWrong = (at: number) => at % (rows / 4) === 7;
+  const lines = Array.from({ length: rows }, (_, at) => (isWrong(at) ? ',x' : `Plant ${at},a`));
+  await choose(page, 'plants.csv', ['name,tag', ...lines].join('\n'));
+  await submit(page).click();
+  await untilAdded(page, rows / 4);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await done(page, 'Not complete.');
+  await page
+    .locator('#import-done')
+    .getByText(/ rows? left\.$/)
+    .waitFor();
+
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.locator('#import-stop').waitFor();
+  await page.keyboard.press('Escape');
+  await toast(page, 'The import continues.').waitFor();
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  const bad = lines.keys().filter(isWrong).toArray();
+  await done(page, `${bad.length} rows were refused.`);
+  const named = await page.locator('#import-refusals td:first-child').allTextContents();
+  assert.deepEqual(
+    named,
+    bad.map((at) => `line ${at + 2}`),
+  );
+  const good = lines.flatMap((_, at) => (isWrong(at) ? [] : [`Plant ${at}`]));
+  assert.deepEqual((await namesOf(store)).toSorted(), good.toSorted());
+});

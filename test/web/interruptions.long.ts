@@ -1,18 +1,22 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import { tooManyWrites } from '../../src/problem.ts';
 import { override } from '../support/app.ts';
-import { openPage, withoutBrowser } from '../support/browser.ts';
+import { openPage } from '../support/browser.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { addWithRevokedToken } from './interruptions.ts';
-import { browserOfFile, changeUser, deleteChosen, namesOf, openStore, toast } from './store.ts';
+import {
+  browser,
+  inBrowser,
+  changeUser,
+  deleteChosen,
+  namesOf,
+  openStore,
+  toast,
+} from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('a link with a new token continues too', { skip }, async (t) => {
-  const store = await addWithRevokedToken(t, browser());
+inBrowser('a link with a new token continues too', async (t) => {
+  const store = await addWithRevokedToken(t);
   const { page, app } = store;
   const token = await app.token('alice');
   await page.evaluate(`location.hash = 'token=${token}'`);
@@ -21,8 +25,8 @@ it('a link with a new token continues too', { skip }, async (t) => {
   await page.getByRole('region', { name: 'Connection' }).waitFor({ state: 'hidden' });
 });
 
-it('the last of two links wins, however slow its response is', { skip }, async (t) => {
-  const { page, app } = await openStore(t, browser());
+inBrowser('the last of two links wins, however slow its response is', async (t) => {
+  const { page, app } = await openStore(t);
   const { promise: bobIsOpen, resolve } = Promise.withResolvers<void>();
   const { promise: isLate, resolve: responded } = Promise.withResolvers<void>();
   await page.route(
@@ -44,8 +48,8 @@ it('the last of two links wins, however slow its response is', { skip }, async (
   assert.equal(await page.locator('#who-user').innerText(), 'bob');
 });
 
-it('a token that cannot read shows nothing of the user before', { skip }, async (t) => {
-  const { page, app } = await openStore(t, browser());
+inBrowser('a token that cannot read shows nothing of the user before', async (t) => {
+  const { page, app } = await openStore(t);
   await page.getByText('4 plants', { exact: true }).waitFor();
   const token = await app.token('bob', { scopes: ['plants:write'] });
   await changeUser(page, token);
@@ -54,8 +58,8 @@ it('a token that cannot read shows nothing of the user before', { skip }, async 
   assert.equal(await page.locator('#known-tags option').count(), 0);
 });
 
-it('the token of another user opens their store, and adds nothing there', { skip }, async (t) => {
-  const { page, app } = await addWithRevokedToken(t, browser());
+inBrowser('the token of another user opens their store, and adds nothing there', async (t) => {
+  const { page, app } = await addWithRevokedToken(t);
   const token = await app.token('bob', { store: 'north' });
   await page.locator('#renew-token').fill(token);
   await page.keyboard.press('Enter');
@@ -65,11 +69,11 @@ it('the token of another user opens their store, and adds nothing there', { skip
   assert.deepEqual((await app.call('GET', '/plants', { token })).json, []);
 });
 
-it('a service that is down and back costs no reload', { skip }, async (t) => {
+inBrowser('a service that is down and back costs no reload', async (t) => {
   const { url, path } = databaseFile(t);
   const token = await fill(path, 3);
   const service = await serve(t, ['--database', url]);
-  const { page } = await openPage(browser(), `${service.address}/#token=${token}`);
+  const { page } = await openPage(await browser(), `${service.address}/#token=${token}`);
   t.after(() => page.context().close());
   await page.getByText('3 plants', { exact: true }).waitFor();
   await page.evaluate('window.isSamePage = true');
@@ -86,9 +90,9 @@ it('a service that is down and back costs no reload', { skip }, async (t) => {
   assert.equal(await page.evaluate('window.isSamePage'), true);
 });
 
-it('an overloaded service gets the plant later', { skip }, async (t) => {
+inBrowser('an overloaded service gets the plant later', async (t) => {
   let refusals = 1;
-  const store = await openStore(t, browser(), {
+  const store = await openStore(t, {
     plants: [],
     wrap: (storage) =>
       override(storage, {
@@ -112,37 +116,33 @@ it('an overloaded service gets the plant later', { skip }, async (t) => {
   assert.deepEqual(await namesOf(store), ['Patience']);
 });
 
-it(
-  'the page explains a limit, and adds the plant when the limit allows it',
-  { skip },
-  async (t) => {
-    const plan = { isLimited: false };
-    const limiter = {
-      take: () => ({
-        isAllowed: !plan.isLimited,
-        remaining: plan.isLimited ? 0 : 9,
-        nextMs: 1_000,
-      }),
-    };
-    const limits = { requests: { rate: { requests: 9, windowSeconds: 1 }, limiter } };
-    const store = await openStore(t, browser(), { plants: [], limits });
-    const { page } = store;
-    await page.getByRole('button', { name: 'Add your first plant' }).click();
-    await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
-    plan.isLimited = true;
-    await page.keyboard.press('Enter');
-    await page
-      .locator('#add-waiting')
-      .getByText(/Too many requests\. .*tries again/)
-      .waitFor();
-    plan.isLimited = false;
-    await page.getByText('Added “Patience”').waitFor();
-    assert.deepEqual(await namesOf(store), ['Patience']);
-  },
-);
+inBrowser('the page explains a limit, and adds the plant when the limit allows it', async (t) => {
+  const plan = { isLimited: false };
+  const limiter = {
+    take: () => ({
+      isAllowed: !plan.isLimited,
+      remaining: plan.isLimited ? 0 : 9,
+      nextMs: 1_000,
+    }),
+  };
+  const limits = { requests: { rate: { requests: 9, windowSeconds: 1 }, limiter } };
+  const store = await openStore(t, { plants: [], limits });
+  const { page } = store;
+  await page.getByRole('button', { name: 'Add your first plant' }).click();
+  await page.getByRole('textbox', { name: 'Name' }).fill('Patience');
+  plan.isLimited = true;
+  await page.keyboard.press('Enter');
+  await page
+    .locator('#add-waiting')
+    .getByText(/Too many requests\. .*tries again/)
+    .waitFor();
+  plan.isLimited = false;
+  await page.getByText('Added “Patience”').waitFor();
+  assert.deepEqual(await namesOf(store), ['Patience']);
+});
 
-it('a plant with an id of its own is added once if a response is lost', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: [] });
+inBrowser('a plant with an id of its own is added once if a response is lost', async (t) => {
+  const store = await openStore(t, { plants: [] });
   const { page } = store;
   await page.route(
     '**/plants?*',
@@ -162,9 +162,9 @@ it('a plant with an id of its own is added once if a response is lost', { skip }
   assert.deepEqual(await namesOf(store), ['Once']);
 });
 
-it('a failure shows what to do, and one can try again', { skip }, async (t) => {
+inBrowser('a failure shows what to do, and one can try again', async (t) => {
   let failures = Infinity;
-  const { page } = await openStore(t, browser(), {
+  const { page } = await openStore(t, {
     wrap: (storage) =>
       override(storage, {
         plants: {
@@ -181,8 +181,8 @@ it('a failure shows what to do, and one can try again', { skip }, async (t) => {
   await page.getByText('Aloe vera').waitFor();
 });
 
-it('a plant that somebody else deleted is gone, and no error', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser());
+inBrowser('a plant that somebody else deleted is gone, and no error', async (t) => {
+  const { page, app, token } = await openStore(t);
   for (const id of [1, 2]) await app.call('DELETE', `/plants/${id}`, { token });
   await page.getByText('Monstera deliciosa').click();
   await page
@@ -195,8 +195,8 @@ it('a plant that somebody else deleted is gone, and no error', { skip }, async (
   await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
 });
 
-it('a read-only token shows no control that it cannot use', { skip }, async (t) => {
-  const { page } = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
+inBrowser('a read-only token shows no control that it cannot use', async (t) => {
+  const { page } = await openStore(t, { access: { scopes: ['plants:read'] } });
   await page.getByRole('button', { name: 'alice read only' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
   assert.equal(await page.getByRole('checkbox', { name: 'Select' }).count(), 0);

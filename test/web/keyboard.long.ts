@@ -1,12 +1,7 @@
-import { it } from 'node:test';
-import { withoutBrowser } from '../support/browser.ts';
-import { browserOfFile, openStore, press } from './store.ts';
+import { inBrowser, openStore, press } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('a control that disappears leaves the focus to the table', { skip }, async (t) => {
-  const { page } = await openStore(t, browser());
+inBrowser('a control that disappears leaves the focus to the table', async (t) => {
+  const { page } = await openStore(t);
   const isTableFocused = () => page.locator('#grid:focus').waitFor();
   await page.locator('#grid').focus();
   await press(page, 'Space');

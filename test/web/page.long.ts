@@ -1,19 +1,15 @@
 /**
  * Rare events on the page.
  */
-import { it } from 'node:test';
 import assert from 'node:assert/strict';
 import { startApp } from '../support/app.ts';
-import { openPage, withoutBrowser } from '../support/browser.ts';
+import { openPage } from '../support/browser.ts';
 import { choose, done, submit } from './import.ts';
-import { assertNames, browserOfFile, deleteChosen, openStore, toast } from './store.ts';
+import { assertNames, browser, deleteChosen, inBrowser, openStore, toast } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('a reload while a link opens does not lose its token', { skip }, async (t) => {
+inBrowser('a reload while a link opens does not lose its token', async (t) => {
   const app = await startApp(t);
-  const { page } = await openPage(browser(), 'about:blank');
+  const { page } = await openPage(await browser(), 'about:blank');
   t.after(() => page.context().close());
   const asked = Promise.withResolvers<void>();
   await page.route('**/token', () => asked.resolve(), { times: 1 }); // the service does not respond
@@ -24,9 +20,9 @@ it('a reload while a link opens does not lose its token', { skip }, async (t) =>
   assert.equal(page.url(), `${app.address}/`);
 });
 
-it('works if the browser blocks the data of sites', { skip }, async (t) => {
+inBrowser('works if the browser blocks the data of sites', async (t) => {
   const app = await startApp(t);
-  const { page, errors } = await openPage(browser(), 'about:blank');
+  const { page, errors } = await openPage(await browser(), 'about:blank');
   t.after(() => page.context().close());
   // What Chromium does if its user blocks them.
   await page.addInitScript(`
@@ -56,8 +52,8 @@ it('works if the browser blocks the data of sites', { skip }, async (t) => {
   assert.deepEqual(errors, []);
 });
 
-it('a list that was read before a delete does not bring the row back', { skip }, async (t) => {
-  const { page } = await openStore(t, browser());
+inBrowser('a list that was read before a delete does not bring the row back', async (t) => {
+  const { page } = await openStore(t);
   await page.getByText('4 plants', { exact: true }).waitFor();
   const listed = Promise.withResolvers<void>();
   const deleted = Promise.withResolvers<void>();

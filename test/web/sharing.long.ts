@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import { scopes } from '../../src/access/access.ts';
-import { withoutBrowser } from '../support/browser.ts';
 import { openSharing, sharesOf } from './sharing.ts';
-import { browserOfFile, changeUser, openStore, pressAtOnce } from './store.ts';
+import { changeUser, inBrowser, openStore, pressAtOnce } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('an answer is for its own question, however soon the next one follows', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+inBrowser('an answer is for its own question, however soon the next one follows', async (t) => {
+  const { page, app, token } = await openStore(t, { access: { scopes } });
   for (const user of ['bob', 'carol', 'dave']) {
     await app.call('PUT', `/shares/${user}`, { token, json: { access: 'read' } });
   }
@@ -28,8 +23,8 @@ it('an answer is for its own question, however soon the next one follows', { ski
   assert.deepEqual(await sharesOf(app, token), { given, received: [] });
 });
 
-it('changes are sent in order, and none in the name of the next user', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+inBrowser('changes are sent in order, and none in the name of the next user', async (t) => {
+  const { page, app, token } = await openStore(t, { access: { scopes } });
   for (const user of ['carol', 'dave']) {
     await app.call('PUT', `/shares/${user}`, { token, json: { access: 'read' } });
   }
@@ -57,26 +52,22 @@ it('changes are sent in order, and none in the name of the next user', { skip },
   assert.equal(await page.locator('#sharing-submit[aria-busy]').count(), 0);
 });
 
-it(
-  'a token that cannot share shows the shares, and how to get one that can',
-  { skip },
-  async (t) => {
-    const { page, app } = await openStore(t, browser());
-    const bob = await app.token("bob's", { scopes });
-    const alice = await app.token('alice', { scopes });
-    await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
-    await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
-    await openSharing(page);
-    await page.getByText('you can see, edit and delete their plants').waitFor();
-    await page.getByRole('listitem').getByText('carol').waitFor();
-    const command = 'npx plant-store token create alice --store main';
-    await page.getByText(`${command} --scope plants:read,plants:write,shares:write`).waitFor();
-    assert.equal(await page.getByRole('dialog').getByRole('button').count(), 1, 'only Close');
-  },
-);
+inBrowser('a token that cannot share shows the shares, and how to get one that can', async (t) => {
+  const { page, app, store } = await openStore(t);
+  const bob = await app.token("bob's", { scopes });
+  const alice = await app.token('alice', { scopes });
+  await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'write' } });
+  await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
+  await openSharing(page);
+  await page.getByText('you can see, edit and delete their plants').waitFor();
+  await page.getByRole('listitem').getByText('carol').waitFor();
+  const command = `npx plant-store token create alice --store ${store}`;
+  await page.getByText(`${command} --scope plants:read,plants:write,shares:write`).waitFor();
+  assert.equal(await page.getByRole('dialog').getByRole('button').count(), 1, 'only Close');
+});
 
-it('a token that can only share lists the shares too', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), {
+inBrowser('a token that can only share lists the shares too', async (t) => {
+  const { page, app, token } = await openStore(t, {
     access: { scopes: ['shares:write'] },
   });
   await app.call('PUT', '/shares/carol', { token, json: { access: 'read' } });

@@ -2,23 +2,19 @@
  * Rare events of signing in through an identity provider, on the page.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import type { Request } from 'playwright-core';
 import { scopes } from '../../src/access/access.ts';
 import { violations } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
-import { openPage, withoutBrowser } from '../support/browser.ts';
+import { openPage } from '../support/browser.ts';
 import { until } from '../support/until.ts';
 import { signInAtProvider, start, startExpired, tokenOf } from './sign-on.ts';
-import { browserOfFile } from './store.ts';
+import { browser, inBrowser } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
-
-it('the name of a provider fits on a phone, however long it is', { skip }, async (t) => {
+inBrowser('the name of a provider fits on a phone, however long it is', async (t) => {
   const issuer = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example/realms/garden`;
   const app = await startApp(t, { signOn: { issuer, clientId: 'page', scope: 'openid' } });
-  const { page } = await openPage(browser(), app.address, {
+  const { page } = await openPage(await browser(), app.address, {
     viewport: { width: 360, height: 640 },
     colorScheme: 'dark',
   });
@@ -30,16 +26,16 @@ it('the name of a provider fits on a phone, however long it is', { skip }, async
   assert.deepEqual(await violations(page), []);
 });
 
-it('a page that loads with an expired token replaces it', { skip }, async (t) => {
-  const { page, ourErrors } = await startExpired(t, browser());
+inBrowser('a page that loads with an expired token replaces it', async (t) => {
+  const { page, ourErrors } = await startExpired(t);
   await page.reload();
   await page.locator('#store').waitFor();
   assert.equal(await page.locator('#renew').isVisible(), false);
   assert.deepEqual(ourErrors(), []);
 });
 
-it('a person who signed in is not offered to create a token', { skip }, async (t) => {
-  const { app, page, ourErrors } = await start(t, browser());
+inBrowser('a person who signed in is not offered to create a token', async (t) => {
+  const { app, page, ourErrors } = await start(t);
   const ours = await app.token('alice', { scopes });
   await page.locator('#sign-in-start').click();
   await signInAtProvider(page, 'alice');
@@ -64,8 +60,8 @@ it('a person who signed in is not offered to create a token', { skip }, async (t
   assert.deepEqual(ourErrors(), []);
 });
 
-it('a person who has signed out gets no token that was requested before', { skip }, async (t) => {
-  const { provider, app, page } = await startExpired(t, browser());
+inBrowser('a person who has signed out gets no token that was requested before', async (t) => {
+  const { provider, app, page } = await startExpired(t);
   const asked = Promise.withResolvers<void>();
   const signedOut = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
@@ -94,8 +90,8 @@ it('a person who has signed out gets no token that was requested before', { skip
   assert.equal(await page.evaluate('sessionStorage.length'), 0);
 });
 
-it('a person signs in again if no other token can be had', { skip }, async (t) => {
-  const { provider, app, page } = await startExpired(t, browser());
+inBrowser('a person signs in again if no other token can be had', async (t) => {
+  const { provider, app, page } = await startExpired(t);
   provider.publish(provider.keys, { url: `${app.address}/`, lifetimeSeconds: 600 }); // it forgets
   await page.locator('#filter-input').fill('indoor');
   await page.keyboard.press('Enter');
@@ -109,8 +105,8 @@ it('a person signs in again if no other token can be had', { skip }, async (t) =
   await page.locator('#store').waitFor();
 });
 
-it('an ID token for another client, or an expired one, is refused', { skip }, async (t) => {
-  const { provider, page } = await start(t, browser());
+inBrowser('an ID token for another client, or an expired one, is refused', async (t) => {
+  const { provider, page } = await start(t);
   const claims: { now: Record<string, unknown> } = { now: {} };
   await page.route(`${provider.issuer}/token`, async (route) => {
     const response = await route.fetch();
@@ -147,8 +143,8 @@ it('an ID token for another client, or an expired one, is refused', { skip }, as
   await page.locator('#store').waitFor();
 });
 
-it('a page that failed to get another token tries again', { skip }, async (t) => {
-  const { provider, page } = await startExpired(t, browser());
+inBrowser('a page that failed to get another token tries again', async (t) => {
+  const { provider, page } = await startExpired(t);
   provider.instead = (request, response) => {
     const isForToken = request.url === '/token';
     response.setHeader('access-control-allow-origin', '*');
@@ -167,8 +163,8 @@ it('a page that failed to get another token tries again', { skip }, async (t) =>
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
 });
 
-it('a response for another sign-in is refused', { skip }, async (t) => {
-  const { app, page } = await start(t, browser());
+inBrowser('a response for another sign-in is refused', async (t) => {
+  const { app, page } = await start(t);
   await page.locator('#sign-in-start').click();
   await page.locator('input[name=login]').waitFor();
   // The person returns to the page, where somebody has changed the nonce meanwhile.

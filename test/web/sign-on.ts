@@ -2,18 +2,18 @@
  * Signing in on the page through a real identity provider.
  */
 import type { TestContext } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { scopes } from '../../src/access/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';
 import { startProvider } from '../support/provider.ts';
 import { until } from '../support/until.ts';
+import { browser } from './store.ts';
 
 /** Starts a provider and a service, and opens the page of the service. */
 export async function start(
   t: TestContext,
-  browser: Browser,
   options: { lifetimeSeconds?: number; context?: BrowserContextOptions } = {},
 ) {
   const { lifetimeSeconds = 600, context = {} } = options;
@@ -25,7 +25,7 @@ export async function start(
     signOn: { issuer, clientId: 'page', scope },
   });
   provider.publish(provider.keys, { url: `${app.address}/`, lifetimeSeconds });
-  const { page, errors } = await openPage(browser, app.address, context);
+  const { page, errors } = await openPage(await browser(), app.address, context);
   t.after(() => page.context().close());
   /** Those of our page: the one of the provider loads what it cannot reach. */
   const ourErrors = () => errors.filter((error) => !error.startsWith('Failed to load resource'));
@@ -53,8 +53,8 @@ export async function untilExpired(token: string): Promise<void> {
 }
 
 /** Signs in on the page, and waits until its token is expired. */
-export async function startExpired(t: TestContext, browser: Browser) {
-  const started = await start(t, browser, { lifetimeSeconds: 3 });
+export async function startExpired(t: TestContext) {
+  const started = await start(t, { lifetimeSeconds: 3 });
   const { page } = started;
   await page.locator('#sign-in-start').click();
   await signInAtProvider(page, 'alice');

@@ -2,24 +2,21 @@
  * The states of the page, each checked for accessibility.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { scopes } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
-import { openPage, withoutBrowser } from '../support/browser.ts';
+import { openPage } from '../support/browser.ts';
+import { choose, done, submit } from './import.ts';
 import { idOf } from '../support/tokens.ts';
-import { browserOfFile, openStore } from './store.ts';
-
-const skip = withoutBrowser;
+import { browser, inBrowser, openStore } from './store.ts';
 
 /** Adds the test of the states of a store with plants, and of its dialogs, in these looks. */
 export function testStore(looks: readonly Look[]): void {
-  const browser = browserOfFile();
   const assertIn = async (page: Page, state: string) => assertAccessible(page, state, looks);
 
-  it('a store with plants, and its dialogs', { skip }, async (t) => {
-    const { page, app, token, errors } = await openStore(t, browser());
+  inBrowser('a store with plants, and its dialogs', async (t) => {
+    const { page, app, token, errors } = await openStore(t);
     await page.getByText('4 plants', { exact: true }).waitFor();
     await page.locator('#grid').focus();
     await assertIn(page, 'table');
@@ -82,21 +79,49 @@ export function testStore(looks: readonly Look[]): void {
 /** Adds the tests of all states in these looks. */
 export function testStates(looks: readonly Look[]): void {
   testStore(looks);
-  const browser = browserOfFile();
   const assertIn = async (page: Page, state: string) => assertAccessible(page, state, looks);
 
-  it('signed out', { skip }, async (t) => {
-    const { address } = await startApp(t);
-    const { page } = await openPage(browser(), address);
+  inBrowser('signed out', async (t) => {
+    const signOn = { issuer: 'https://login.example', clientId: 'page', scope: 'openid' };
+    const { address } = await startApp(t, { signOn });
+    const { page } = await openPage(await browser(), `${address}/?code=c&state=s`);
     t.after(() => page.context().close());
+    await page.getByText('This sign-in was not started in this tab.').waitFor();
     await page.getByText('I do not have a token').click();
     await page.getByRole('button', { name: 'Open the store' }).click();
     await page.getByText('Paste the whole token').waitFor();
     await assertIn(page, 'signed out, with a fault');
   });
 
-  it('an empty store, and a filter without a match', { skip }, async (t) => {
-    const { page } = await openStore(t, browser(), { plants: [] });
+  inBrowser('a link to another store', async (t) => {
+    const { page, app } = await openStore(t);
+    await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
+    await page.getByRole('dialog', { name: 'Open the store' }).waitFor();
+    await assertIn(page, 'question');
+  });
+
+  inBrowser('a plant that somebody else deleted', async (t) => {
+    const { page, app, token } = await openStore(t);
+    await app.call('DELETE', '/plants/2', { token });
+    await page.locator('#rows').getByText('Ficus lyrata').click();
+    await page.locator('#plant-steps').getByText('Deleted').waitFor();
+    await assertIn(page, 'deleted elsewhere');
+  });
+
+  inBrowser('an import', async (t) => {
+    const { page } = await openStore(t, { plants: [] });
+    await page.getByRole('button', { name: 'Import a file' }).click();
+    await assertIn(page, 'import');
+    await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n;herbs\n');
+    await page.getByText('plants.csv: 2 rows').waitFor();
+    await assertIn(page, 'import, before it begins');
+    await submit(page).click();
+    await done(page, 'Added 1 plant; 1 row was refused.');
+    await assertIn(page, 'import, with a refused row');
+  });
+
+  inBrowser('an empty store, and a filter without a match', async (t) => {
+    const { page } = await openStore(t, { plants: [] });
     await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
     await assertIn(page, 'empty');
     await page.getByLabel('Filter by tag').fill('cactus');
@@ -108,8 +133,8 @@ export function testStates(looks: readonly Look[]): void {
     await assertIn(page, 'no match of a search');
   });
 
-  it('offline, while rows are loading', { skip }, async (t) => {
-    const { page } = await openStore(t, browser());
+  inBrowser('offline, while rows are loading', async (t) => {
+    const { page } = await openStore(t);
     await page.getByText('4 plants', { exact: true }).waitFor();
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
@@ -117,17 +142,17 @@ export function testStates(looks: readonly Look[]): void {
     await assertIn(page, 'offline');
   });
 
-  it('tokens that cannot write, or cannot read', { skip }, async (t) => {
-    const reader = await openStore(t, browser(), { access: { scopes: ['plants:read'] } });
+  inBrowser('tokens that cannot write, or cannot read', async (t) => {
+    const reader = await openStore(t, { access: { scopes: ['plants:read'] } });
     await reader.page.getByText('4 plants', { exact: true }).waitFor();
     await assertIn(reader.page, 'read only');
-    const writer = await openStore(t, browser(), { access: { scopes: ['plants:write'] } });
+    const writer = await openStore(t, { access: { scopes: ['plants:write'] } });
     await writer.page.getByRole('heading', { name: 'This token cannot list plants' }).waitFor();
     await assertIn(writer.page, 'write only');
   });
 
-  it('sharing, with a fault and names of any length', { skip }, async (t) => {
-    const { page, app, token } = await openStore(t, browser(), { access: { scopes } });
+  inBrowser('sharing, with a fault and names of any length', async (t) => {
+    const { page, app, token } = await openStore(t, { access: { scopes } });
     const name = `${'W'.repeat(150)} ${'ê\u0301\u0302'.repeat(10)}🌵`;
     const other = await app.token(name, { scopes });
     for (const [owner, user] of [
@@ -137,6 +162,7 @@ export function testStates(looks: readonly Look[]): void {
       const target = `/shares/${encodeURIComponent(user)}`;
       await app.call('PUT', target, { token: owner, json: { access: 'write' } });
     }
+    await app.call('POST', '/plants', { token: other, json: { name } });
     await page.locator('#who').click();
     await page.locator('#sharing-open').click();
     await page.getByText('you can see, edit and delete their plants').waitFor();
@@ -147,10 +173,14 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'End sharing with' }).click();
     await page.getByText('Sharing ends in both directions').waitFor();
     await assertIn(page, 'end of a share');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await page.locator('#rows .owner').nth(4).waitFor();
+    await assertIn(page, 'plants of two owners');
   });
 
-  it('a bin with names of any length', { skip }, async (t) => {
-    const { page, app, token } = await openStore(t, browser());
+  inBrowser('a bin with names of any length', async (t) => {
+    const { page, app, token } = await openStore(t);
     const names = ['W'.repeat(200), `${'ê\u0301\u0302'.repeat(10)}🌵`, 'Ivy'];
     for (const [at, name] of names.entries()) {
       const json = { name, tag: at === 2 ? '' : 'W'.repeat(100), id: at + 10 };
@@ -166,8 +196,8 @@ export function testStates(looks: readonly Look[]): void {
     await assertIn(page, 'bin, after a restore');
   });
 
-  it('tokens, and a new one', { skip }, async (t) => {
-    const { page, app } = await openStore(t, browser(), { access: { scopes } });
+  inBrowser('tokens, and a new one', async (t) => {
+    const { page, app } = await openStore(t, { access: { scopes } });
     const revoked = await app.token('alice');
     await app.call('DELETE', '/token', { token: revoked });
     await page.locator('#who').click();

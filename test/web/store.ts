@@ -2,7 +2,8 @@
  * A store that is open on the page in a browser.
  */
 import assert from 'node:assert/strict';
-import { after, before, type TestContext } from 'node:test';
+import { AsyncResource } from 'node:async_hooks';
+import { after, it, type TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { Limits } from '../../src/http/auth/request-limits.ts';
@@ -19,6 +20,8 @@ export interface TestPlant {
 
 export interface OpenStore {
   app: TestApp;
+  /** Its name. */
+  store: string;
   token: string;
   page: Page;
   /** Uncaught errors and violations of the policy. */
@@ -32,24 +35,53 @@ export const shelf: TestPlant[] = [
   { name: 'Aloe vera' },
 ];
 
-/** One browser for the tests of a file. */
-export function browserOfFile(): () => Browser {
-  let browser: Browser | undefined;
-  before(async () => {
-    // The file closes it, because a hook that is added here would belong to this hook.
-    if (withoutBrowser === false) browser = await launchBrowser({ after: () => {} });
-  });
-  after(() => browser?.close());
-  return () => {
-    assert.ok(browser, 'the test has the option skip: withoutBrowser');
-    return browser;
-  };
+/** What the tests of a process share ends after them all. Those who use it need no context of the hook. */
+const file = { after: AsyncResource.bind(after) as TestContext['after'] };
+
+let started: Promise<Browser> | undefined;
+
+/** The browser of all tests of this process. */
+export function browser(): Promise<Browser> {
+  return (started ??= launchBrowser(file));
 }
 
-/** Starts the service with these plants of alice, a manager, and opens the page by a link with her token. */
+/** A test that needs the browser. */
+export function inBrowser(name: string, run: (t: TestContext) => Promise<void>): void {
+  it(name, { skip: withoutBrowser }, run);
+}
+
+interface OpenApp {
+  app: TestApp;
+  page: Page;
+  errors: string[];
+}
+
+let shared: Promise<OpenApp> | undefined;
+let stores = 0;
+
+async function openShared(): Promise<OpenApp> {
+  const app = await startApp(file);
+  const permissions = ['clipboard-read', 'clipboard-write'];
+  return { app, ...(await openPage(await browser(), app.address, { permissions })) };
+}
+
+/** Ends what the test before did to the page. */
+async function resetShared({ page, errors }: OpenApp): Promise<void> {
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await page.context().setOffline(false);
+  await page.setViewportSize({ width: 1280, height: 720 });
+  await page.emulateMedia({ colorScheme: null, reducedMotion: null });
+  await page.evaluate('sessionStorage.clear(), localStorage.clear()');
+  await page.goto('about:blank'); // a link with a token then loads the page anew
+  errors.length = 0;
+}
+
+/**
+ * Opens a new store with these plants of alice, a manager, by a link with her token. The tests of a process share a
+ * service and a page, so that a store costs no new context; options of either need their own.
+ */
 export async function openStore(
   t: TestContext,
-  browser: Browser,
   options: {
     plants?: readonly TestPlant[];
     access?: TokenOptions;
@@ -59,16 +91,33 @@ export async function openStore(
     wrap?: (storage: Storage) => Storage;
   } = {},
 ): Promise<OpenStore> {
-  const { plants = shelf, access = {}, context = {}, limits = {}, keepChangesMs, wrap } = options;
-  const app = await startApp(t, { limits, keepChangesMs, ...(wrap && { wrap }) });
-  const writer = await app.token('alice', { role: 'manager' });
+  const { plants = shelf, access = {}, context, ...appOptions } = options;
+  const isAlone = context !== undefined || Object.keys(appOptions).length > 0;
+  const opened = isAlone
+    ? await openAlone(t, appOptions, context)
+    : await (shared ??= openShared());
+  if (!isAlone) await resetShared(opened);
+  const { app, page, errors } = opened;
+  const store = `store-${++stores}`;
+  const tokenOf: TestApp['token'] = (user, more) => app.token(user, { store, ...more });
+  const writer = await tokenOf('alice', { role: 'manager' });
   for (const json of plants) await app.call('POST', '/plants', { token: writer, json });
-  const token = await app.token('alice', access);
-  const { page, errors } = await openPage(browser, `${app.address}/#token=${token}`, context);
-  t.after(() => page.context().close());
+  const token = await tokenOf('alice', access);
+  await page.goto(`${app.address}/#token=${token}`);
   await page.locator('#store').waitFor();
   await page.locator('#grid[aria-busy=true]').waitFor({ state: 'hidden' });
-  return { app, token, page, errors };
+  return { app: { ...app, token: tokenOf }, store, token, page, errors };
+}
+
+async function openAlone(
+  t: TestContext,
+  appOptions: Parameters<typeof startApp>[1],
+  context?: BrowserContextOptions,
+): Promise<OpenApp> {
+  const app = await startApp(t, appOptions);
+  const opened = await openPage(await browser(), 'about:blank', context);
+  t.after(() => opened.page.context().close());
+  return { app, ...opened };
 }
 
 /** The message at the bottom of the page. */
@@ -99,17 +148,9 @@ export async function deleteChosen(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Delete' }).click();
 }
 
-/** Opens the page in a browser of another person, or of the same one. */
-export async function openElsewhere(
-  t: TestContext,
-  browser: Browser,
-  { app }: Pick<OpenStore, 'app'>,
-  token: string,
-): Promise<Page> {
-  const { page } = await openPage(browser, `${app.address}/#token=${token}`);
-  t.after(() => page.context().close());
-  await page.locator('#grid[aria-busy=false]').waitFor();
-  return page;
+export async function openBin(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: 'Bin' }).click();
 }
 
 /** Follows a link with a token of another user, and agrees. */

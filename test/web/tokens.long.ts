@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
-import { withoutBrowser } from '../support/browser.ts';
-import { browserOfFile, openStore } from './store.ts';
+import { inBrowser, openStore } from './store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
 const dayMs = 86_400_000;
 
-it('a new token grants no more than the one of the page, and can get lost', { skip }, async (t) => {
-  const { page } = await openStore(t, browser(), {
+inBrowser('a new token grants no more than the one of the page, and can get lost', async (t) => {
+  const { page } = await openStore(t, {
     access: { scopes: ['plants:read'], expiresAtMs: Date.now() + 40 * dayMs },
   });
   await page.locator('#who').click();
@@ -38,8 +34,8 @@ it('a new token grants no more than the one of the page, and can get lost', { sk
   assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
 });
 
-it('revoking the token of the page signs out', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser());
+inBrowser('revoking the token of the page signs out', async (t) => {
+  const { page, app, token } = await openStore(t);
   await page.locator('#who').click();
   await page.locator('#tokens-open').click();
   const current = page.getByRole('listitem').filter({ hasText: 'this page' });

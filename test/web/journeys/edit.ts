@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { withoutBrowser } from '../support/browser.ts';
-import { assertNames, browserOfFile, openElsewhere, openStore, press, toast } from './store.ts';
+import { assertNames, inBrowser, openStore, press, toast } from '../store.ts';
 
-const browser = browserOfFile();
-const skip = withoutBrowser;
 const two = [
   { name: 'Ficus', tag: 'hall' },
   { name: 'Aloe', tag: 'hall' },
@@ -17,8 +13,8 @@ async function edit(page: Page, name: string): Promise<void> {
   await page.locator('#edit-name:not([readonly])').waitFor();
 }
 
-it('edits a row in place, and Escape leaves it as it was', { skip }, async (t) => {
-  const { page, app, token, errors } = await openStore(t, browser(), { plants: two });
+inBrowser('edits a row in place, and Escape leaves it as it was', async (t) => {
+  const { page, app, token, errors } = await openStore(t, { plants: two });
   const plant = async () => (await app.call('GET', '/plants/2', { token })).json;
   await edit(page, 'Aloe');
   await page.locator('#edit-name').fill('Lost');
@@ -55,48 +51,42 @@ it('edits a row in place, and Escape leaves it as it was', { skip }, async (t) =
   assert.deepEqual(errors, []);
 });
 
-it('two browsers that edit one plant lose nothing silently', { skip }, async (t) => {
-  const store = await openStore(t, browser(), { plants: two });
-  const { page, app, token } = store;
-  const bob = await openElsewhere(t, browser(), store, await app.token('bob', { role: 'manager' }));
-  const save = async (editor: Page, name: string) => {
-    await editor.locator('#edit-name').fill(name);
-    await press(editor, 'Enter');
+inBrowser('two people who edit one plant lose nothing silently', async (t) => {
+  const { page, app, token } = await openStore(t, { plants: two });
+  const bob = await app.token('bob', { role: 'manager' });
+  const change = (json: object) => app.call('PATCH', '/plants/1', { token: bob, json });
+  const save = async (name: string) => {
+    await page.locator('#edit-name').fill(name);
+    await press(page, 'Enter');
   };
   await edit(page, 'Ficus');
-  await edit(bob, 'Ficus');
-  await save(bob, 'Ficus of bob');
-  await assertNames(bob, ['Ficus of bob', 'Aloe']);
-  await save(page, 'Ficus of alice');
-  const choice = page.getByText('Somebody changed this plant meanwhile: “Ficus of bob” (hall).');
-  await choice.waitFor();
+  await change({ name: 'Ficus of bob' });
+  await save('Ficus of alice');
+  await page.getByText('Somebody changed this plant meanwhile: “Ficus of bob” (hall).').waitFor();
   // Enter, pressed once more in haste, does not overwrite the other one.
   await press(page, 'Enter');
   await assertNames(page, ['Ficus of bob', 'Aloe']);
   await page.locator('#grid:focus').waitFor();
 
   // The newest text is edited, not the one of the row.
-  await app.call('PATCH', '/plants/1', { token, json: { name: 'Ficus lyrata' } });
-  await edit(bob, 'Ficus of bob');
-  assert.equal(await bob.locator('#edit-name').inputValue(), 'Ficus lyrata');
-  await app.call('PATCH', '/plants/1', { token, json: { tag: 'sill' } });
-  await save(bob, 'Mine');
-  await bob.getByText('meanwhile: “Ficus lyrata” (sill).').waitFor();
-  await app.call('PATCH', '/plants/1', { token, json: { name: 'Newer' } });
-  await bob.getByRole('button', { name: 'Save mine' }).click();
-  await bob.getByText('meanwhile: “Newer” (sill).').waitFor();
-  await bob.getByRole('button', { name: 'Save mine' }).click();
-  await assertNames(bob, ['Mine', 'Aloe']);
+  await change({ name: 'Ficus lyrata' });
+  await edit(page, 'Ficus of bob');
+  assert.equal(await page.locator('#edit-name').inputValue(), 'Ficus lyrata');
+  await change({ tag: 'sill' });
+  await save('Mine');
+  await page.getByText('meanwhile: “Ficus lyrata” (sill).').waitFor();
+  await change({ name: 'Newer' });
+  await page.getByRole('button', { name: 'Save mine' }).click();
+  await page.getByText('meanwhile: “Newer” (sill).').waitFor();
+  await page.getByRole('button', { name: 'Save mine' }).click();
+  await assertNames(page, ['Mine', 'Aloe']);
   const { json } = await app.call('GET', '/plants/1', { token });
-  assert.deepEqual(
-    json,
-    { name: 'Mine', tag: 'sill' },
-    'what only the other one has changed stays',
-  );
+  const merged = { name: 'Mine', tag: 'sill' };
+  assert.deepEqual(json, merged, 'what only the other one has changed stays');
 });
 
-it('a plant that is gone when it is edited leaves the table', { skip }, async (t) => {
-  const { page, app, token } = await openStore(t, browser(), { plants: two });
+inBrowser('a plant that is gone when it is edited leaves the table', async (t) => {
+  const { page, app, token } = await openStore(t, { plants: two });
   await app.call('DELETE', '/plants/2', { token });
   await page.getByRole('button', { name: 'Edit Aloe' }).click();
   await toast(page, 'Someone has deleted “Aloe”').waitFor();
@@ -112,11 +102,10 @@ it('a plant that is gone when it is edited leaves the table', { skip }, async (t
   assert.equal(await page.locator('#edit').isVisible(), false);
 });
 
-it(
+inBrowser(
   'the response to an edit is lost, and the change is not taken for somebody else’s',
-  { skip },
   async (t) => {
-    const { page } = await openStore(t, browser(), { plants: two });
+    const { page } = await openStore(t, { plants: two });
     await edit(page, 'Ficus');
     await page.route(
       '**/plants/1?*',
@@ -134,8 +123,8 @@ it(
   },
 );
 
-it('an edit through a proxy that changes entity tags says so', { skip }, async (t) => {
-  const { page } = await openStore(t, browser());
+inBrowser('an edit through a proxy that changes entity tags says so', async (t) => {
+  const { page } = await openStore(t);
   await page.route('**/plants/1?*', async (route) => {
     if (route.request().method() !== 'GET') return route.continue();
     const response = await route.fetch();

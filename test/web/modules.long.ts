@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
-import { it } from 'node:test';
 import { startApp } from '../support/app.ts';
-import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
+import { openPage } from '../support/browser.ts';
+import { browser, inBrowser } from './store.ts';
 
 const client = new URL('../../src/client/', import.meta.url);
 
-it('a browser loads the TypeScript modules of the client', { skip: withoutBrowser }, async (t) => {
+inBrowser('a browser loads the TypeScript modules of the client', async (t) => {
   const { address } = await startApp(t);
-  const { page, errors } = await openPage(await launchBrowser(t), `${address}/`);
+  const { page, errors } = await openPage(await browser(), `${address}/`);
   for (const file of globSync('*.ts', { cwd: client })) {
     const loaded = await page.evaluate(`import('/client/${file}').then(() => 'loaded')`);
     assert.equal(loaded, 'loaded', file);

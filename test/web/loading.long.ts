@@ -1,14 +1,12 @@
+/**
+ * What the page loads.
+ */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { Page, Request } from 'playwright-core';
 import { startApp } from '../support/app.ts';
-import { withoutBrowser } from '../support/browser.ts';
 import { until } from '../support/until.ts';
-import { browserOfFile } from './store.ts';
-
-const browser = browserOfFile();
-const skip = withoutBrowser;
+import { browser, inBrowser } from './store.ts';
 
 const isFile = (request: Request) => /\/(?:web|client)\/[\w/-]+\.\w+$/.test(request.url());
 
@@ -17,12 +15,11 @@ async function openSignIn(page: Page, address: string): Promise<void> {
   await page.getByRole('heading', { name: 'Open your store' }).waitFor();
 }
 
-it(
+inBrowser(
   'a first visit asks for all its files at once, of at most 80 KB, and a second one for none again',
-  { skip },
   async (t) => {
     const { address } = await startApp(t);
-    const context = await browser().newContext();
+    const context = await (await browser()).newContext();
     t.after(() => context.close());
     const page = await context.newPage();
     const files = new Set<string>();
@@ -56,7 +53,7 @@ it(
       [`${address}/`],
     );
 
-    const other = await (await browser().newContext()).newPage();
+    const other = await (await (await browser()).newContext()).newPage();
     t.after(() => other.context().close());
     const held = new Set<string>();
     const release = Promise.withResolvers<void>();
@@ -73,19 +70,3 @@ it(
     await opened;
   },
 );
-
-it('files last only at the address of their own version', async (t) => {
-  const { call } = await startApp(t);
-  const { text } = await call('GET', '/');
-  const [path = ''] = /assets\/[^"]+\/web\/main\.ts/.exec(text) ?? [];
-  const cacheControlOf = async (target: string) => {
-    const { status, headers } = await call('GET', target);
-    return [status, headers.get('cache-control')];
-  };
-  assert.deepEqual(await cacheControlOf(`/${path}`), [200, 'public, max-age=31536000, immutable']);
-  // Another replica can have another version during an upgrade.
-  assert.deepEqual(await cacheControlOf('/assets/other/web/main.ts'), [200, 'no-cache']);
-  assert.deepEqual(await cacheControlOf('/web/main.ts'), [200, 'no-cache']);
-  const missing = path.replace('main', 'missing');
-  assert.deepEqual(await cacheControlOf(`/${missing}`), [404, 'no-store']);
-});
