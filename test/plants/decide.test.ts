@@ -14,9 +14,9 @@ import type { OwnedPlant } from '../../src/plants/plant-storage.ts';
 import { GroupFacts, keyOf } from '../../src/postgres/writer/group-facts.ts';
 import { Problem, tokenEnded } from '../../src/problem.ts';
 import { seededRandom } from '../support/random.ts';
-import { firstSeed } from '../support/rounds.ts';
+import { firstSeed, sizeOf } from '../support/rounds.ts';
 
-const steps = Number(process.env['PLANT_STORE_TEST_STEPS'] ?? 100_000);
+const steps = sizeOf({ usual: 100_000, long: 10_000_000 });
 const stepsPerStore = 250;
 const maxGroup = 6;
 const users = [1, 2, 3];
@@ -302,13 +302,13 @@ class Run {
     const id = 1 + this.#below(8);
     const by = [0, `token ${user}`, user, 'id'] as const;
     const author = { store: 1, by, request: `request ${this.#request++}` };
-    const { outdated, reach: reaches } = this.#model;
+    const { outdated, reach: current } = this.#model;
     const reachBefore = this.#pick<ChangeReach>([
       ['all', 'all'],
       [[], []],
       [users, users],
     ]);
-    const reach = (outdated.has(user) ? undefined : reaches.get(user)) ?? reachBefore;
+    const reach = (outdated.has(user) ? undefined : current.get(user)) ?? reachBefore;
     const text = () => this.#pick(['a', 'b', '']);
     const kind = this.#pick(['create', 'create', 'update', 'delete', 'restore'] as const);
     switch (kind) {
