@@ -18,6 +18,7 @@ import { until } from '../support/until.ts';
 /** More bytes than a revocation sends and receives, or a change of shares. */
 const revocationBytes = 7_000;
 const changeBytes = 4_000;
+const cuts = 24;
 
 /** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
 const maxBytesToLive = 40_000;
@@ -26,21 +27,21 @@ const connectionCuts = sizeOf({ usual: 60, long: 300 });
 /** So large that no change is refused, but each is counted. */
 const quotas = { perUser: 1_000_000, perStore: 1_000_000 };
 
-it('PostgreSQL: every response is correct and quotas stay exact while the network cuts connections', (t) =>
+it('PostgreSQL: every response is correct, and quotas stay exact, while the network cuts connections', (t) =>
   rounds(t, survivesCuts));
 
 it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
   const app = await startApp(t, { open: () => openPostgres(direct) });
   const outcomes = new Set<string>();
-  for (let cut = 0; cut < 40; cut++) {
+  for (let cut = 0; cut < cuts; cut++) {
     const token = await app.token('alice');
     const status = async () => (await app.call('GET', '/plants', { token })).status;
     assert.equal(await status(), 200); // from now on, the token is cached there
 
     await using other = new PostgresStorage(url);
     await other.open();
-    proxy.bytesLeft = Math.ceil((cut / 40) * revocationBytes);
+    proxy.bytesLeft = Math.ceil((cut / cuts) * revocationBytes);
     const reported = await other.identity.revokeToken(idOf(token), Date.now()).then(
       () => 'revoked',
       ({ kind }: Problem) => kind,
@@ -73,19 +74,19 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
   const { store = 0 } = await sound.identity.findNames({ store: 'main', user: 'alice' });
   const ends = { owner: 'alice', user: 'bob' };
   const outcomes = new Set<string>();
-  for (let cut = 0; cut < 40; cut++) {
+  for (let cut = 0; cut < cuts; cut++) {
     const isGiven = cut % 2 === 0;
     if (isGiven) await sound.shares.end(store, [ends]);
     else await sound.shares.set(store, { ...ends, access: 'read' }, 0);
 
     await using other = new PostgresStorage(url);
     await other.open();
-    const { cuts } = proxy;
-    proxy.bytesLeft = Math.ceil((cut / 40) * changeBytes);
+    const cutBefore = proxy.cuts;
+    proxy.bytesLeft = Math.ceil((cut / cuts) * changeBytes);
     const change = isGiven
       ? other.shares.set(store, { ...ends, access: 'read' }, 0)
       : other.shares.end(store, [ends]);
-    const isRepeated = until('the first attempt is cut', () => proxy.cuts > cuts, 100).then(
+    const isRepeated = until('the first attempt is cut', () => proxy.cuts > cutBefore, 100).then(
       () => (proxy.bytesLeft = Infinity),
       () => {}, // it was faster
     );
