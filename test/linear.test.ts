@@ -2,16 +2,19 @@ import { it } from 'node:test';
 import { isLinearizable } from './linear.ts';
 import { replicasOnPostgres, workersOnSqlite } from './support/fault-injection.ts';
 import { without } from './support/programs.ts';
+import { rounds, sizeOf } from './support/rounds.ts';
 
-const operations = 1_600;
-const seed = Date.now() % 2 ** 31;
+const operations = sizeOf({ usual: 1_200, long: 8_000 });
+const replicas = sizeOf({ usual: 2, long: 3 });
 
 it('SQLite: every plant is linearizable while workers die', { skip: without('ps') }, async (t) => {
-  const deployment = await workersOnSqlite(t, 2);
-  await isLinearizable(t, { ...deployment, operations, operationsPerFault: 480, seed });
+  const load = { ...(await workersOnSqlite(t, 2)), operations };
+  const operationsPerFault = sizeOf({ usual: 360, long: 1_200 });
+  await rounds(t, (inner, seed) => isLinearizable(inner, { ...load, operationsPerFault, seed }));
 });
 
 it('PostgreSQL: every plant is linearizable while replicas, backends and connections die', async (t) => {
-  const deployment = await replicasOnPostgres(t, 2);
-  await isLinearizable(t, { ...deployment, operations, operationsPerFault: 360, seed });
+  const load = { ...(await replicasOnPostgres(t, replicas)), operations };
+  const operationsPerFault = sizeOf({ usual: 270, long: 1_200 });
+  await rounds(t, (inner, seed) => isLinearizable(inner, { ...load, operationsPerFault, seed }));
 });

@@ -3,8 +3,6 @@
  * replays to the store, and has each acknowledged change once.
  */
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { scopes, type Caller } from '../src/access/access.ts';
 import { entityTag, type Condition } from '../src/plants/condition.ts';
@@ -12,12 +10,8 @@ import type { ChangeEvent, LoggedChange } from '../src/log/change-log.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { addToken } from './support/app.ts';
-import type { Deployment } from './support/fault-injection.ts';
-import { seededRandom } from './support/random.ts';
-import { record, type User } from './support/recorder.ts';
 import { assertReplays } from './support/replay.ts';
 import { identify } from './support/tokens.ts';
-import { until } from './support/until.ts';
 
 const names = ['maria', 'alice', 'bob', 'carol'] as const;
 type Name = (typeof names)[number];
@@ -113,86 +107,6 @@ export async function logReplays(
     changes = await run.check();
   }
   for (const { event } of changes) counts[event] = (counts[event] ?? 0) + 1;
-}
-
-/** Responses in a round, and between two faults. */
-const [operations, operationsPerFault] = [1_500, 300];
-/** After a failure: rejections can come without an iteration of the event loop. */
-const pauseMs = 20;
-
-/**
- * Clients change plants over HTTP, and an operator moves plants and removes users, while processes die. In the end, the
- * log replays to the store.
- */
-export async function logSurvives(
-  t: TestContext,
-  { addresses, open, faults }: Deployment,
-  seed: number,
-): Promise<void> {
-  const next = seededRandom(seed);
-  const random = (bound: number) => Math.floor(next() * bound);
-  const store = `log ${seed}`;
-  const users: User[] = [];
-  await using storage = await open();
-  for (const name of names.slice(0, 3)) {
-    const role = name === 'maria' ? 'manager' : 'member';
-    const token = await addToken(storage, name, { store, role });
-    users.push({ name, isManager: role === 'manager', token });
-  }
-  const ended = new AbortController();
-  const { signal } = ended;
-  let responses = 0;
-  const count = (response: string) => {
-    if (!response.startsWith('lost') && !response.startsWith('no ')) responses++;
-  };
-  const load = { addresses, random, count, store, users, clients: 6, ballast: 0 };
-  const injectFaults = async () => {
-    for (let turn = 1; ; turn++) {
-      const isDue = () => signal.aborted || responses >= turn * operationsPerFault;
-      await until(`there are ${turn * operationsPerFault} responses`, isDue, 60_000);
-      if (signal.aborted) return;
-      const all = Object.values(faults);
-      await all[turn % all.length]?.();
-    }
-  };
-  const operate = async () => {
-    for (let turn = 0; !signal.aborted; turn++) {
-      try {
-        await operateOnce(storage, store, turn);
-      } catch (error) {
-        if (!isOutage(error)) throw error;
-        await pause(pauseMs);
-      }
-    }
-  };
-  const work = record({ ...load, operations, signal });
-  const tasks = [injectFaults(), operate(), work];
-  await Promise.all(tasks.map((task: Promise<unknown>) => task.finally(() => ended.abort())));
-  await using fresh = await open();
-  const changes = await assertReplays(fresh, store);
-  const events = Map.groupBy(changes, ({ event }) => event);
-  t.diagnostic(
-    JSON.stringify(Object.fromEntries([...events].map(([event, all]) => [event, all.length]))),
-  );
-}
-
-function isOutage(error: unknown): boolean {
-  const kinds = ['storage-unavailable', 'outcome-unknown', 'overloaded'] as const;
-  return kinds.some((each) => isProblem(error, each));
-}
-
-/** Moves plants between members, or lets one come, create a plant and go. */
-async function operateOnce(storage: Storage, store: string, turn: number): Promise<void> {
-  const { users } = storage;
-  const [from = 'alice', to = 'bob'] = turn % 2 === 0 ? ['alice', 'bob'] : ['bob', 'alice'];
-  const [giver, heir] = [await users.find(store, from), await users.find(store, to)];
-  assert.ok(giver && heir);
-  await users.movePlants(giver, heir.user, 2);
-  if (turn % 4 !== 0) return;
-  const grant = await identify(storage, await addToken(storage, 'carol', { store }));
-  assert.ok(grant);
-  await storage.plants.create(grant.caller, { name: `of carol ${turn}` });
-  await removeUser(storage, grant.caller, heir.user);
 }
 
 /** As the command does it. The user stays if they create another plant meanwhile. */

@@ -4,7 +4,8 @@ import { maxOwnersInReach, scopes } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
-import { itOnce, testDatabase } from '../support/storages.ts';
+import { addOwners } from '../support/many-rows.ts';
+import { itOnce, storageOf, testDatabase } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 
 test('shows names and labels of others on a terminal, but not their control characters', async (t) => {
@@ -147,23 +148,12 @@ itOnce('explains that a share is not in effect', async (t) => {
   const database = await testDatabase(t);
   const storage = await database.open();
   t.after(() => storage[Symbol.asyncDispose]());
-  const owners = Array.from({ length: maxOwnersInReach }, (_, at) => `owner ${at}`);
   await addToken(storage, 'bob');
-  const bob = await storage.users.find('main', 'bob');
-  assert.ok(bob);
-  const share = async (owner: string, at: number) => {
-    await addToken(storage, owner);
-    await storage.shares.set(bob.store, { owner, user: 'bob', access: 'read' }, at);
-  };
-  const atOnce = 50; // a busy machine could not write all of them in time
-  for (let at = 0; at < owners.length; at += atOnce) {
-    await Promise.all(owners.slice(at, at + atOnce).map((owner, n) => share(owner, at + n)));
-  }
-  await createFor(storage, owners.at(-1) ?? '', 1);
-  const text = await runOk(['access', 'bob', '1', '--database', database.url]);
+  await database.run(addOwners(storageOf(t), maxOwnersInReach, 'bob'));
+  const text = await runOk(['access', 'bob', '1000', '--database', database.url]);
   assert.match(
     text,
-    /bob cannot read plant 1: owner 999 shares .* has the maximum number of shares/,
+    /bob cannot read plant 1000: owner 1000 shares .* has the maximum number of shares/,
   );
 });
 

@@ -14,9 +14,9 @@ import type { OwnedPlant } from '../../src/plants/plant-storage.ts';
 import { GroupFacts, keyOf } from '../../src/postgres/writer/group-facts.ts';
 import { Problem, tokenEnded } from '../../src/problem.ts';
 import { seededRandom } from '../support/random.ts';
-import { firstSeed } from '../support/rounds.ts';
+import { firstSeed, sizeOf } from '../support/rounds.ts';
 
-const steps = Number(process.env['PLANT_STORE_TEST_STEPS'] ?? 100_000);
+const steps = sizeOf({ usual: 100_000, long: 10_000_000 });
 const stepsPerStore = 250;
 const maxGroup = 6;
 const users = [1, 2, 3];

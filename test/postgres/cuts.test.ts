@@ -1,27 +1,34 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { it } from 'node:test';
-import { defaultScopes } from '../../src/access/access.ts';
+import { it, type TestContext } from 'node:test';
+import { defaultScopes, scopes } from '../../src/access/access.ts';
 import type { Problem } from '../../src/problem.ts';
 import { keyOf } from '../../src/postgres/tables/names.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { hashToken } from '../../src/access/token.ts';
-import { addToken, startApp } from '../support/app.ts';
+import { addToken, startApp, type TestApp } from '../support/app.ts';
+import { ledger } from '../support/ledger.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
+import { rounds, sizeOf } from '../support/rounds.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
-import { survivesCuts } from './cuts.ts';
 
 /** More bytes than a revocation sends and receives, or a change of shares. */
 const revocationBytes = 7_000;
 const changeBytes = 4_000;
 const cuts = 24;
 
-it('PostgreSQL: every response is correct, and quotas stay exact, while the network cuts connections', async (t) => {
-  await survivesCuts(t, 60, { perUser: 1_000_000, perStore: 1_000_000 });
-});
+/** Connections live for up to so many bytes: some do not even get in, others do some hundred statements. */
+const maxBytesToLive = 40_000;
+const users = 6;
+const connectionCuts = sizeOf({ usual: 60, long: 300 });
+/** So large that no change is refused, but each is counted. */
+const quotas = { perUser: 1_000_000, perStore: 1_000_000 };
+
+it('PostgreSQL: every response is correct, and quotas stay exact, while the network cuts connections', (t) =>
+  rounds(t, survivesCuts));
 
 it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
@@ -129,3 +136,39 @@ it('PostgreSQL: the next sign-on completes a store of which only the name was st
   });
   assert.equal(grant?.caller.store, 42);
 });
+
+async function survivesCuts(t: TestContext): Promise<void> {
+  const { url, proxy } = await databaseBehindProxy(t);
+  const app = await startApp(t, {
+    open: () => openPostgres(url, { create: true, quotas }),
+  });
+  const token = await app.token('maria', { role: 'manager', scopes });
+
+  const book = ledger([app.address], token, { isSharing: true });
+  await book.begin();
+  proxy.bytesToLive = () => Math.ceil(Math.random() * maxBytesToLive);
+  proxy.cutAll();
+  const goesOn = () => proxy.cuts < connectionCuts;
+  await Promise.all(Array.from({ length: users }, (_, user) => book.work(user + 1, goesOn)));
+
+  proxy.bytesToLive = () => Infinity;
+  await until('it is ready again', async () => (await app.call('GET', '/readyz')).status === 200);
+  await book.check();
+  await checkCounts(url, app, token);
+  assert.ok((book.counts['POST 201'] ?? 0) > 0, 'some creates succeeded');
+  t.diagnostic(JSON.stringify(book.counts));
+}
+
+/** With a quota that leaves room for one plant, there is room for exactly one. */
+async function checkCounts(url: string, { call, storage }: TestApp, token: string): Promise<void> {
+  const { json } = await call('GET', '/plants', { token });
+  const plants = (json as unknown[]).length; // a list is an array
+  const exact = { perUser: undefined, perStore: plants + 1 };
+  await using limited = new PostgresStorage(url, { create: true, quotas: exact });
+  const grant = await identify(storage, token);
+  assert.ok(grant);
+  await limited.plants.create(grant.caller, { name: 'the last one' });
+  await assert.rejects(limited.plants.create(grant.caller, { name: 'one more' }), {
+    kind: 'quota-exceeded',
+  });
+}

@@ -3,7 +3,7 @@ import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
-import { storageContract } from '../storage.contract.ts';
+import { storageContract, type StorageUnderTest } from '../storage.contract.ts';
 import { testDatabase, type TestDatabase } from '../support/storages.ts';
 
 let database: TestDatabase | undefined;
@@ -20,7 +20,11 @@ async function openAgain(t: TestContext, settings?: WriteSettings): Promise<Stor
   return storage;
 }
 
-const engine = { name: 'PostgreSQL', open, openAgain };
+async function run(sql: string): Promise<void> {
+  await database?.run(sql);
+}
+
+const engine: StorageUnderTest = { name: 'PostgreSQL', open, openAgain, run };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);

@@ -33,7 +33,7 @@ import type { WriteSettings } from '../../src/storage.ts';
 import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
-import { storageContract } from '../storage.contract.ts';
+import { storageContract, type StorageUnderTest } from '../storage.contract.ts';
 import { creationOf } from '../../src/plants/changes.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
@@ -54,7 +54,12 @@ async function openAgain(t: TestContext, settings?: WriteSettings): Promise<Sqli
   return storage;
 }
 
-const engine = { name: 'SQLite', open, openAgain };
+async function run(sql: string): Promise<void> {
+  using database = new DatabaseSync(path);
+  database.exec(sql);
+}
+
+const engine: StorageUnderTest = { name: 'SQLite', open, openAgain, run };
 storageContract(engine);
 shareContract(engine);
 userContract(engine);

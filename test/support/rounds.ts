@@ -1,15 +1,20 @@
 /**
- * Long random tests run for a time, and not for a number of operations.
+ * The sizes of random tests. `x.long.ts` imports `x.test.ts`: the same tests, larger, and for a time.
  */
 import type { TestContext } from 'node:test';
 
-const seconds = Number(process.env['PLANT_STORE_TEST_SECONDS'] ?? 30);
+const isLong = process.argv[1]?.endsWith('.long.ts') ?? false;
+const seconds = Number(process.env['PLANT_STORE_TEST_SECONDS'] ?? sizeOf({ usual: 0, long: 30 }));
 /** Set PLANT_STORE_TEST_SEED to repeat a failure, as far as its timing allows. */
 export const firstSeed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
 
+export function sizeOf<Size>({ usual, long }: { usual: Size; long: Size }): Size {
+  return isLong ? long : usual;
+}
+
 /**
- * Runs rounds for PLANT_STORE_TEST_SECONDS, and at least one. Each is a subtest with a seed of its own, which is its
- * name.
+ * Runs one round, or in the long tests rounds for PLANT_STORE_TEST_SECONDS. Each is a subtest with a seed of its own,
+ * which is its name.
  */
 export async function rounds(
   t: TestContext,

@@ -1,0 +1,27 @@
+/**
+ * Statements for both engines that add many rows faster than the service would. They are for a database with one store,
+ * before anything was read from it.
+ */
+import type { StorageName } from './storages.ts';
+
+/** Begins a statement that can select from `ids`: the numbers from 1 on. */
+export function withIds(count: number): string {
+  return `WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ${count})`;
+}
+
+/** Lets "owner 1", "owner 2" and so on share with the first user, in this order. Each has the plant of its number. */
+export function addOwners(storage: StorageName, count: number, firstUser: string): string {
+  const ids = withIds(count);
+  const user = storage === 'SQLite' ? 'user' : 'id';
+  return `
+    INSERT INTO users (store, ${user}, name, role)
+    ${ids} SELECT store, id + 1, 'owner ' || id, 'member' FROM stores, ids;
+    INSERT INTO shares ${ids} SELECT store, id + 1, '${firstUser}', 'read', id FROM stores, ids;
+    INSERT INTO plants (store, id, owner, tag, name)
+    ${ids} SELECT store, id, id + 1, CASE id % 2 WHEN 1 THEN 'odd' ELSE '' END, 'n' || id FROM stores, ids;`;
+}
+
+/** Lets the first user share with "user 1", "user 2" and so on. */
+export function addGivenShares(count: number): string {
+  return `INSERT INTO shares ${withIds(count)} SELECT store, 1, 'user ' || id, 'read', 0 FROM stores, ids`;
+}
