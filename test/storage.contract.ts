@@ -85,8 +85,11 @@ export function storageContract({ name, open, openAgain, run }: StorageUnderTest
       const created = await Promise.all(asked);
       const last = created.filter(({ id }) => id === maxId);
       assert.equal(last.length, 1);
-      assert.deepEqual(await list(storage, alice, { after: maxId - 1 }), last);
-      assert.equal((await list(storage, alice)).length, 4);
+      const manager = await caller(storage, 'maria', 'manager');
+      for (const who of [alice, manager]) {
+        assert.deepEqual(await list(storage, who, { after: maxId - 1 }), last);
+        assert.equal((await list(storage, who)).length, 4);
+      }
     });
 
     it('accepts the largest limit', async (t) => {
