@@ -29,7 +29,7 @@ describe('PostgreSQL: the service', () => {
     assert.equal(await readyz(), 503);
     await until('it reports that it is not ready', () => /is not ready yet/.test(service.output()));
     await server.start();
-    await until('it is ready', async () => (await readyz()) === 200, 60_000);
+    await until('it is ready', async () => (await readyz()) === 200, 5_000);
     const token = await runOk(['token', 'create', 'alice'], { env });
     const json = { name: 'Monstera' };
     const create = async () => (await call(`${address}/plants`, 'POST', { token, json })).status;
