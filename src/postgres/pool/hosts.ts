@@ -202,11 +202,13 @@ export class Hosts {
 
   #track({ place, connection }: Primary): Connection {
     this.#open.set(connection, place);
-    void connection.closed.then(() => {
-      this.#open.delete(connection);
-      if (this.#open.size === 0) this.#primary = undefined;
-    });
+    void connection.closed.then(() => this.#onClosed(connection));
     return connection;
+  }
+
+  #onClosed(connection: Connection): void {
+    this.#open.delete(connection);
+    if (this.#open.size === 0) this.#primary = undefined;
   }
 
   #setRival(rival: string | undefined): void {
@@ -217,20 +219,17 @@ export class Hosts {
 
   #surveyLater(options: OpenOptions): void {
     clearTimeout(this.#nextSurvey);
-    this.#nextSurvey = setTimeout(() => this.#resurvey(options), this.#resurveyMs).unref();
+    this.#nextSurvey = setTimeout(() => void this.#resurvey(options), this.#resurveyMs).unref();
   }
 
   /** Finds out whether the rival is gone, and whether a later primary answers by now. */
-  #resurvey(options: OpenOptions): void {
+  async #resurvey(options: OpenOptions): Promise<void> {
     if (options.stop.aborted) return;
-    this.#survey(options).then(
-      (primary) => {
-        const known = this.#timelines.get(primary.origin?.[0] ?? '');
-        if (known !== undefined && timelineOf(primary) > known) this.#adopt(primary);
-        primary.connection.destroy();
-      },
-      () => this.#surveyLater(options),
-    );
+    const primary = await this.#survey(options).catch(() => this.#surveyLater(options));
+    if (primary === undefined) return;
+    const known = this.#timelines.get(primary.origin?.[0] ?? '');
+    if (known !== undefined && timelineOf(primary) > known) this.#adopt(primary);
+    primary.connection.destroy();
   }
 }
 
