@@ -39,6 +39,7 @@ export const sqlState = {
   /** PgBouncer refuses startup parameters with it. */
   protocolViolation: '08P01',
   inFailedTransaction: '25P02',
+  notNullViolation: '23502',
   undefinedTable: '42P01',
   invalidSchema: '3F000',
   diskFull: '53100',
@@ -56,11 +57,8 @@ export function isRetryable(error: unknown): boolean {
   return retryableCodes.test(codeOf(error) ?? '');
 }
 
-/**
- * A conflict, a deadlock, a statement that is not prepared, because an earlier one that prepares it has failed, or an id that
- * another program has used (`create` in writer/statements.ts).
- */
-const retryableCodes = /^(?:40001|40P01|26000|23502)$/;
+/** A conflict, a deadlock, and a statement that is not prepared, because an earlier one that prepares it has failed. */
+const retryableCodes = /^(?:40001|40P01|26000)$/;
 
 /** Whether the server refused one statement, and the connection still works. */
 export function isStatementError(error: unknown): boolean {

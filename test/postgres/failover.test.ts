@@ -3,9 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { parseAddress } from '../../src/postgres/pool/address.ts';
+import { sql, type Connection } from '../../src/postgres/pool/connection.ts';
+import { Hosts } from '../../src/postgres/pool/hosts.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve, type Service } from '../support/command.ts';
 import { PostgresServer } from '../support/postgres.ts';
+import { Proxy } from '../support/proxy.ts';
 import { until } from '../support/until.ts';
 
 it('PostgreSQL: nothing is written to a former primary, also while it is the only server', async (t) => {
@@ -55,6 +59,56 @@ it('PostgreSQL: nothing is written to a former primary, also while it is the onl
     await until('it accepts writes', async () => (await create(service)) === 201);
   assert.equal(await plants(promoted), acknowledged);
   await until('the former primary is gone', () => added.log().includes('other primary gone'));
+});
+
+it('PostgreSQL: a former primary is reported until it stops, and replaced once the primary answers', async (t) => {
+  const former = await PostgresServer.make();
+  t.after(() => former[Symbol.asyncDispose]());
+  const promoted = await former.standby();
+  t.after(() => promoted[Symbol.asyncDispose]());
+  await former.stop('SIGKILL');
+  await promoted.query('SELECT pg_promote()');
+  await former.start();
+  const proxies = await Promise.all([former, promoted].map(({ port }) => Proxy.to(port)));
+  const [toFormer, toPromoted] = proxies as [Proxy, Proxy];
+  for (const proxy of proxies) t.after(() => proxy[Symbol.asyncDispose]());
+  const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`);
+  const address = parseAddress(former.url().replace(/127\.0\.0\.1:\d+/, hosts.join()));
+  let asked = 0;
+  toFormer.bytesToLive = () => {
+    asked++;
+    return Infinity;
+  };
+  const portOf = async (connection: Connection) =>
+    (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const options = { stop: stop.signal };
+
+  const calm = new Hosts(address, undefined, 60_000);
+  const closing = await calm.open(options);
+  await calm.open(options);
+  closing.destroy();
+  await closing.closed;
+  assert.equal(await portOf(await calm.open(options)), promoted.port);
+  assert.equal(asked, 1); // an open connection shows which host is the primary
+
+  toPromoted.isStuck = true;
+  const reported: (string | undefined)[] = [];
+  const service = new Hosts(address, (rival) => reported.push(rival), 100);
+  const first = await service.open(options);
+  assert.equal(await portOf(first), former.port);
+  toPromoted.isStuck = false;
+  toPromoted.cutAll();
+  await first.closed;
+  assert.equal(await portOf(await service.open(options)), promoted.port);
+
+  const askedBefore = asked;
+  await until('it was asked five times more', () => asked > askedBefore + 5);
+  assert.deepEqual(reported, [hosts[0]]);
+  await former.stop();
+  await until('it is gone', () => reported.length > 1);
+  assert.deepEqual(reported, [hosts[0], undefined]);
 });
 
 it('PostgreSQL: two primaries on the same timeline are refused, and one server with two addresses is not', async (t) => {

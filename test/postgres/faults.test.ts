@@ -21,7 +21,8 @@ describe('PostgreSQL: the service', () => {
     t.after(() => server[Symbol.asyncDispose]());
     await server.stop();
     const env = { PLANT_STORE_DATABASE: server.url() };
-    const service = await serve(t, [], { env });
+    // The workers create the schema, because their primary has closed its storage.
+    const service = await serve(t, ['--workers', '2'], { env });
     const { address } = service;
     assert.equal((await call(`${address}/livez`, 'GET')).status, 200);
     const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
@@ -31,7 +32,8 @@ describe('PostgreSQL: the service', () => {
     await until('it is ready', async () => (await readyz()) === 200, 5_000);
     const token = await runOk(['token', 'create', 'alice'], { env });
     const json = { name: 'Monstera' };
-    assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);
+    const create = async () => (await call(`${address}/plants`, 'POST', { token, json })).status;
+    await until('a worker accepts writes', async () => (await create()) === 201);
   });
 
   it('refuses a database without durable commits, at startup and later', async (t) => {

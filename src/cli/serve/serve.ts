@@ -176,7 +176,9 @@ async function openForServing(run: Run): Promise<Storage> {
   // ends the process immediately.
   if (!isFile(database)) stopOnSignals();
   const storage = await openStorage(database, {
-    create: cluster.isPrimary, // a new file in place of a lost one would look like lost plants
+    // A worker must not replace a lost file with an empty one. A database server can start after the primary has closed
+    // its storage.
+    create: cluster.isPrimary || !isFile(database),
     canBeUnavailable: true,
     quotas: { perUser, perStore },
     keepChangesMs: keepChanges,

@@ -2,7 +2,7 @@
  * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
@@ -37,8 +37,8 @@ export function sql<R extends Row = Row>(
   return statementOf(String.raw(parts, ...values));
 }
 
-/** Distinguishes the processes that use a database. */
-const applicationName = `plant-store ${process.pid} ${hostname()}`;
+/** Distinguishes the processes that use a database: those in containers can have the same number and host name. */
+const applicationName = `plant-store ${randomBytes(4).toString('hex')} ${process.pid} ${hostname()}`;
 
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;

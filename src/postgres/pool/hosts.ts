@@ -1,5 +1,5 @@
 /**
- * The hosts of a server, of which one is the primary. If no connection to a primary is open, all hosts are asked, because
+ * The hosts of a server, of which one is the primary. If no connection to it is open, all hosts are asked, because
  * a failed primary that was started again accepts writes too: the highest timeline wins, which each promotion of a
  * standby raises by one.
  */
@@ -12,8 +12,8 @@ import { ConnectionError, isStatementError, NoHost, Unavailable, WrongServer } f
 
 /** A host that takes longer is not asked, if another one accepts writes: it can be down. */
 const surveyMs = 1_000;
-/** How soon all hosts are asked again, if there was more than one primary. */
-const resurveyMs = 5_000;
+/** How soon all hosts are asked again, if one had not answered or there was more than one primary. */
+const defaultResurveyMs = 5_000;
 
 type OriginRow = readonly [system: string, startedAt: string, timeline: number];
 
@@ -46,18 +46,25 @@ interface Failure {
 export class Hosts {
   readonly #address: Address;
   readonly #onRival: (rival: string | undefined) => void;
-  /** Where all connections lead; undefined once one of them has ended. */
-  #primary: Place | undefined;
+  readonly #resurveyMs: number;
+  /** Where all connections lead; undefined once all of them have ended. */
+  #primary: Primary | undefined;
   #electing: Promise<Connection> | undefined;
   readonly #open = new Map<Connection, Place>();
   /** By system, which a standby has in common with its primary. A lower timeline is that of a former primary. */
   readonly #timelines = new Map<string, number>();
   #rival: string | undefined;
+  #nextSurvey: NodeJS.Timeout | undefined;
 
   /** `onRival` gets the name of another primary, and undefined when it is gone. */
-  constructor(address: Address, onRival: (rival: string | undefined) => void = () => {}) {
+  constructor(
+    address: Address,
+    onRival: (rival: string | undefined) => void = () => {},
+    resurveyMs = defaultResurveyMs,
+  ) {
     this.#address = address;
     this.#onRival = onRival;
+    this.#resurveyMs = resurveyMs;
   }
 
   /** Another host that accepts writes, which nobody may use. */
@@ -72,17 +79,20 @@ export class Hosts {
       return this.#electing;
     }
     await this.#electing; // its connection is for whoever began it
-    const place = this.#primary;
-    if (place === undefined) return this.open(options);
+    const elected = this.#primary;
+    if (elected === undefined) return this.open(options);
     try {
-      const primary = await this.#connect(place, options);
-      if (this.#primary === place) return this.#adopt(primary);
-      primary.connection.destroy(); // another host may have been elected meanwhile
-      return await this.open(options);
+      const primary = await this.#connect(elected.place, options);
+      const isSame = primary.origin?.[1] === elected.origin?.[1];
+      if (isSame && this.#primary === elected) return this.#track(primary);
+      primary.connection.destroy();
     } catch (error) {
-      if (this.#primary === place) this.#primary = undefined;
+      if (this.#primary === elected) this.#primary = undefined;
       throw error;
     }
+    // Another host was elected meanwhile, or can have been promoted before this one was started again.
+    if (this.#primary === elected) this.#primary = undefined;
+    return this.open(options);
   }
 
   async #elect(options: OpenOptions): Promise<Connection> {
@@ -97,7 +107,9 @@ export class Hosts {
       const failed = (error: unknown) => void failures.push({ host, error });
       for (const address of (await resolveHost(host).catch(failed)) ?? []) {
         if (options.stop.aborted) throw new ConnectionError(options.stop.reason);
-        const primary = await this.#connect({ host, address }, options).catch(failed);
+        const primary = await this.#connect({ host, address }, options)
+          .then((found) => this.#refuseFormer(found))
+          .catch(failed);
         if (primary !== undefined) return primary;
       }
     }
@@ -121,17 +133,26 @@ export class Hosts {
       });
       await Promise.all(asking);
     });
-    await Promise.race([Promise.all(asked), pause(surveyMs, undefined, { ref: false })]);
+    const isComplete = await Promise.race([
+      Promise.all(asked).then(() => true),
+      pause(surveyMs, false, { ref: false }),
+    ]);
     if (found.length === 0) await Promise.all(asked);
     over.abort();
     // Servers of other systems are nodes of a cluster, of which any will do.
-    const [first] = found.toSorted(
+    const inOrder = found.toSorted(
       (a, b) => hosts.indexOf(a.place.host) - hosts.indexOf(b.place.host),
     );
+    const first = inOrder.find((primary) => !this.#isFormer(primary)) ?? inOrder[0];
     if (first === undefined) throw failureOf(failures);
     const ofSystem = found.filter(({ origin }) => origin?.[0] === first.origin?.[0]);
     const best = ofSystem.reduce((a, b) => (timelineOf(b) > timelineOf(a) ? b : a), first);
     for (const { connection } of found) if (connection !== best.connection) connection.destroy();
+    try {
+      this.#refuseFormer(best);
+    } catch (error) {
+      throw failureOf([...failures, { host: best.place.host, error }]);
+    }
     // The same server can have several addresses.
     const rival = ofSystem.find(({ origin }) => origin?.[1] !== best.origin?.[1]);
     if (rival !== undefined && timelineOf(rival) === timelineOf(best)) {
@@ -140,58 +161,75 @@ export class Hosts {
         `${nameOf(best)} and ${nameOf(rival)} both accept writes. Stop the one that failed.`,
       );
     }
-    this.#setRival(rival && nameOf(rival), options);
+    this.#setRival(rival && nameOf(rival));
+    if (rival !== undefined || !isComplete) this.#surveyLater(options);
     return best;
   }
 
   async #connect(place: Place, options: OpenOptions): Promise<Primary> {
     const connection = await Connection.open(this.#address, place.host, place.address, options);
     try {
-      const origin = await readOrigin(connection);
-      const known = this.#timelines.get(origin?.[0] ?? '') ?? 0;
-      if (origin !== undefined && origin[2] < known) {
-        throw new WrongServer(
-          `the server is a former primary: its timeline is ${origin[2]}, and that of the last primary ${known}`,
-        );
-      }
-      return { place, connection, origin };
+      return { place, connection, origin: await readOrigin(connection) };
     } catch (error) {
       connection.destroy();
       throw error;
     }
   }
 
+  #isFormer({ origin }: Primary): boolean {
+    return origin !== undefined && origin[2] < (this.#timelines.get(origin[0]) ?? 0);
+  }
+
+  #refuseFormer(primary: Primary): Primary {
+    if (!this.#isFormer(primary)) return primary;
+    primary.connection.destroy();
+    const known = this.#timelines.get(primary.origin?.[0] ?? '');
+    throw new WrongServer(
+      `the server is a former primary: its timeline is ${timelineOf(primary)}, and that of the last primary ${known}`,
+    );
+  }
+
   /** Connections to another host end, because it is not the primary any more. */
-  #adopt({ place, connection, origin }: Primary): Connection {
+  #adopt(primary: Primary): Connection {
+    const { place, origin } = this.#refuseFormer(primary); // a survey can have found another one meanwhile
     if (origin !== undefined) this.#timelines.set(origin[0], origin[2]);
-    this.#primary = place;
+    this.#primary = primary;
     for (const [other, { address, host }] of this.#open) {
       if (host !== place.host || address !== place.address) other.destroy();
     }
+    return this.#track(primary);
+  }
+
+  #track({ place, connection }: Primary): Connection {
     this.#open.set(connection, place);
-    void connection.closed.then(() => this.#onClosed(connection, place));
+    void connection.closed.then(() => this.#onClosed(connection));
     return connection;
   }
 
-  #onClosed(connection: Connection, place: Place): void {
+  #onClosed(connection: Connection): void {
     this.#open.delete(connection);
-    if (this.#primary === place) this.#primary = undefined;
+    if (this.#open.size === 0) this.#primary = undefined;
   }
 
-  #setRival(rival: string | undefined, options: OpenOptions): void {
-    if (rival !== undefined) setTimeout(() => this.#resurvey(options), resurveyMs).unref();
+  #setRival(rival: string | undefined): void {
     if (rival === this.#rival) return;
     this.#rival = rival;
     this.#onRival(rival);
   }
 
-  /** Whether the rival is gone. */
-  #resurvey(options: OpenOptions): void {
+  #surveyLater(options: OpenOptions): void {
+    clearTimeout(this.#nextSurvey);
+    this.#nextSurvey = setTimeout(() => void this.#resurvey(options), this.#resurveyMs).unref();
+  }
+
+  /** Finds out whether the rival is gone, and whether a later primary answers by now. */
+  async #resurvey(options: OpenOptions): Promise<void> {
     if (options.stop.aborted) return;
-    this.#survey(options).then(
-      ({ connection }) => connection.destroy(),
-      () => this.#setRival(this.#rival, options),
-    );
+    const primary = await this.#survey(options).catch(() => this.#surveyLater(options));
+    if (primary === undefined) return;
+    const known = this.#timelines.get(primary.origin?.[0] ?? '');
+    if (known !== undefined && timelineOf(primary) > known) this.#adopt(primary);
+    primary.connection.destroy();
   }
 }
 

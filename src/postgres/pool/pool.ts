@@ -131,7 +131,7 @@ export class Pool {
         });
         return connection.query(statement, values, release);
       };
-      return await withTimeout(withRetries(send, isFinal));
+      return await withTimeout(withRetries(send, { isFinal }));
     } catch (error) {
       throw problemOf(error);
     }

@@ -8,13 +8,18 @@ import { responseTimeoutMs } from './timeout.ts';
 const maxLostAttempts = 4;
 const maxPauseMs = 50;
 
+interface RetryOptions {
+  isFinal?: ((error: unknown) => boolean) | undefined;
+  isConflict?: (error: unknown) => boolean;
+}
+
 /**
  * Retries transient failures, unless they are final: a lost connection a few times, and a conflict until time is up,
  * because one of the transactions in conflict has succeeded.
  */
 export async function withRetries<T>(
   work: () => Promise<T>,
-  isFinal: (error: unknown) => boolean = () => false,
+  { isFinal = () => false, isConflict = isRetryable }: RetryOptions = {},
 ): Promise<T> {
   const deadlineMs = performance.now() + responseTimeoutMs;
   for (let attempt = 1; ; attempt++) {
@@ -22,7 +27,7 @@ export async function withRetries<T>(
       return await work();
     } catch (error) {
       const isLost = isConnectionLost(error) && !(error instanceof TimeoutError);
-      const isTransient = isRetryable(error) || (isLost && attempt < maxLostAttempts);
+      const isTransient = isConflict(error) || (isLost && attempt < maxLostAttempts);
       if (!isTransient || performance.now() > deadlineMs || isFinal(error)) throw error;
       await jitter();
     }

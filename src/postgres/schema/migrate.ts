@@ -1,7 +1,7 @@
 /**
  * Migrates a database to the newest schema, with the numbered files of migrations/. Each is one transaction under one
- * lock, so of several replicas that start concurrently, one migrates. Replicas of older versions continue to serve,
- * unless a migration refuses them (migrations.ts).
+ * lock, so of several replicas that start concurrently, one migrates. A new database gets all of them in one transaction.
+ * Replicas of older versions continue to serve, unless a migration refuses them (migrations.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import {
@@ -80,9 +80,9 @@ export interface MigrateOptions {
   stop?: AbortSignal;
 }
 
-/** The next migration of a schema. */
+/** The next migration of a schema, or all of them if there is none: no older program can use it meanwhile. */
 interface Step {
-  migration: Migration;
+  migrations: readonly Migration[];
   from: Schema;
   /** `from`, but already refusing the programs that `to` refuses. */
   announced: Schema;
@@ -133,16 +133,16 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
 
 /** Undefined if the schema is the newest. */
 function stepFrom(from: Schema): Step | undefined {
-  const migration = migrations[from.version];
-  if (migration === undefined) return undefined;
-  const to = schemaAfter(from, migration);
-  return { migration, from, announced: { ...to, version: from.version }, to };
+  const next = from.version === 0 ? migrations : migrations.slice(from.version, from.version + 1);
+  if (next.length === 0) return undefined;
+  const to = next.reduce(schemaAfter, from);
+  return { migrations: next, from, announced: { ...to, version: from.version }, to };
 }
 
 async function run(step: Step, cluster: Cluster, stop: AbortSignal): Promise<void> {
   const server = await cluster.reachCoordinator();
-  const { migration, from, announced } = step;
-  if (migration.refusesOlder && from.version > 0) {
+  const { from, announced } = step;
+  if (from.version > 0 && step.migrations.some(({ refusesOlder }) => refusesOlder)) {
     await server.withConnection((session) => replace(session, from, announced));
     const others = await server.withConnection((session) => session.query(otherProcessesSql, []));
     // The processes of a cluster can have sessions on other nodes only.
@@ -193,14 +193,14 @@ function applyToCluster(step: Step, session: Connection): Promise<void> {
 
 /** Does nothing if another process has changed the schema. */
 async function apply(
-  { migration, from, announced, to }: Step,
+  { migrations: next, from, announced, to }: Step,
   session: Connection,
   execute: (text: string) => Promise<unknown>,
 ): Promise<void> {
   if (from.version === 0) await createMigrationsTable(session);
   const before = from.version === 0 ? from : announced;
   if (!(await replace(session, before, before))) return;
-  await execute(migration.sql);
+  for (const { sql: text } of next) await execute(text);
   await replace(session, before, to);
 }
 

@@ -9,10 +9,13 @@ import { maxPending } from '../../shared/pending.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
 import {
+  codeOf,
   isConnectionLost,
   isInternalError,
+  isRetryable,
   isStatementError,
   problemOf,
+  sqlState,
   TimeoutError,
 } from '../errors.ts';
 import { outcomeTimeoutMs, StoreChanges, type QueuedChange } from './store-changes.ts';
@@ -132,7 +135,7 @@ export class Writer {
   ): Promise<readonly StoreChanges[]> {
     let done: readonly StoreChanges[] = groups;
     try {
-      await withRetries(async () => {
+      const work = async () => {
         const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);
         try {
           await this.#attempt(transaction, canWait);
@@ -140,7 +143,8 @@ export class Writer {
           done = transaction.groups; // without those whose stores were locked
         }
         this.#onCommitted(transaction);
-      });
+      };
+      await withRetries(work, { isConflict });
     } catch (error) {
       const isOfStatement = !isConnectionLost(error) || isInternalError(error);
       if (!(error instanceof Problem)) done = groups.length > 1 && isOfStatement ? [] : groups;
@@ -194,4 +198,9 @@ export class Writer {
       outcome.reject(isDecided ? outcomeUnknown(timedOut) : storageUnavailable(timedOut));
     }
   }
+}
+
+/** Another program can also have used an id meanwhile (`create` in statements.ts). */
+function isConflict(error: unknown): boolean {
+  return isRetryable(error) || codeOf(error) === sqlState.notNullViolation;
 }
