@@ -136,7 +136,7 @@ export function addRoutes(
   app.decorateRequest('page');
   const unread = new UnreadResponses();
   const lists = { unread, log, baseUrl };
-  const writes = new WriteHealth(app, storage);
+  const writes = new WriteHealth(app, storage, log);
   plantRoutes(app, { storage, authentication, ...lists });
   shareRoutes(app, { storage, authentication, ...lists });
   tokenRoutes(app, { storage, authentication, ...lists });
