@@ -13,7 +13,11 @@ for (const pid of readdirSync('/proc')) {
 }
 const locks = readFileSync('/proc/net/unix', 'utf8').matchAll(/ (\d+) @plant-store (\S+):(\d+)$/gm);
 // With the network of the host, there can be services of other containers.
-const [, , host, port] = locks.find(([, inode]) => sockets.has(`socket:[${inode}]`)) ?? [];
+const [lock, , host, port] = locks.find(([, inode]) => sockets.has(`socket:[${inode}]`)) ?? [];
+if (lock === undefined) {
+  console.error('No service is listening in this container.');
+  process.exit(1);
+}
 const plain = await statusOf(getHttp);
 const status = plain === 400 ? await statusOf(getHttps) : plain; // for plain HTTP to a service with TLS
 process.exit(status === 200 ? 0 : 1);

@@ -105,8 +105,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);
     cors?.addHeaders(request, reply);
-    if (request.grant !== undefined)
-      connections.markAuthenticated(raw.socket, request.grant.family);
+    if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
   if (log.isLevelEnabled('debug')) logRequests(app, log);
@@ -137,7 +136,7 @@ export function addRoutes(
   app.decorateRequest('page');
   const unread = new UnreadResponses();
   const lists = { unread, log, baseUrl };
-  const writes = new WriteHealth(app, storage);
+  const writes = new WriteHealth(app, storage, log);
   plantRoutes(app, { storage, authentication, ...lists });
   shareRoutes(app, { storage, authentication, ...lists });
   tokenRoutes(app, { storage, authentication, ...lists });

@@ -47,15 +47,19 @@ export class FairSemaphore {
     if (!this.tryAcquire(key, weight)) await this.#wait(key, weight);
   }
 
-  /** Returns false if it would have to wait. */
+  /** Returns false if it would have to wait, also for earlier calls of the key, which can need more. */
   tryAcquire(key: string, weight = 1): boolean {
-    const canStart = this.#canStart(key, weight);
+    const canStart = !this.#waiting.has(key) && this.#canStart(key, weight);
     if (canStart) this.#add(key, weight);
     return canStart;
   }
 
   release(key: string, weight = 1): void {
     this.#add(key, -weight);
+    this.#startWaiting();
+  }
+
+  #startWaiting(): void {
     for (;;) {
       const next = this.#waiting.take((each, item) => this.#canStart(each, item.weight));
       if (next === undefined) return;
@@ -87,6 +91,7 @@ export class FairSemaphore {
     const refuse = () => {
       this.#waiting.delete(key, waiting);
       reject(refusal());
+      this.#startWaiting(); // those behind it can need less
     };
     const waiting = { key, weight, start: resolve, refuse };
     this.#waiting.add(key, waiting);

@@ -2,7 +2,7 @@
  * Channels of node:diagnostics_channel that publish the service's metrics. Subscribe to them by name, in a module
  * loaded with `node --import`. Publishers check `hasSubscribers` first, so unused channels cost nothing.
  */
-import { channel, type Channel } from 'node:diagnostics_channel';
+import { channel } from 'node:diagnostics_channel';
 import type { ProblemKind } from '../problem.ts';
 
 interface Publisher<Message> {
@@ -20,5 +20,4 @@ export interface CommitMessage {
   /** Milliseconds since the first of these writes was queued. */
   durationMs: number;
 }
-export const commitChannel: Publisher<CommitMessage> & Pick<Channel, 'subscribe' | 'unsubscribe'> =
-  channel('plant-store:commit');
+export const commitChannel: Publisher<CommitMessage> = channel('plant-store:commit');

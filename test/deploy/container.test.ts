@@ -69,6 +69,10 @@ it(
       'mount -o remount,bind,ro /',
       'exec setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs --bounding-set=-all "$@"',
     ];
+    const alone = [...isolated.slice(1), process.execPath, `${root}deploy/health.js`];
+    const { status, stderr } = spawnSync('unshare', alone, { encoding: 'utf8' });
+    assert.equal(status, 1);
+    assert.match(stderr, /^No service is listening/);
     const under = [...isolated, 'sh', '-c', confine.join(' && '), folder];
     for (const tls of [[], ['--tls-cert', certificate.cert, '--tls-key', certificate.key]]) {
       const { child, ended } = await serve(t, ['--database', url, ...tls], { under });

@@ -7,6 +7,7 @@ import type { Storage } from '../../src/storage.ts';
 import { call, override, startApp, type TestApp } from '../support/app.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { identify } from '../support/tokens.ts';
+import { until } from '../support/until.ts';
 
 /** More than two batches of the stream, so that it has a first, a middle and a last one. */
 const many = 2_345;
@@ -191,6 +192,23 @@ it('shows a change by another program at once', async (t) => {
     assert.equal(await list(), '[{"name":"before","tag":""}]');
   await app.database.run("UPDATE plants SET name = 'after'");
   for (let round = 0; round < 3; round++) assert.equal(await list(), '[{"name":"after","tag":""}]');
+});
+
+it('reads long pages of many users side by side', async (t) => {
+  const users = 30;
+  let reads = 0;
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const app = await startApp(t, {
+    wrap: (storage) =>
+      observed(storage, () => {
+        reads++;
+        return held;
+      }),
+  });
+  const tokens = await Promise.all(Array.from({ length: users }, (_, at) => app.token(`u${at}`)));
+  const pages = tokens.map((token) => app.call('GET', '/plants?limit=1000&q=a', { token }));
+  await until('all pages are read', () => reads === users).finally(release);
+  for (const { status } of await Promise.all(pages)) assert.equal(status, 200);
 });
 
 describe('streamed list', () => {

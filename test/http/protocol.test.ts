@@ -310,6 +310,7 @@ it('accepts lists of 64 members and paths of 4,096 characters, and refuses longe
   const query = (parameters: number) => `/plants?${'&'.repeat(parameters - 1)}tag=a`;
   assert.equal(await refusal('GET', query(64)), 200);
   assert.equal(await refusal('GET', query(65)), 'Send at most 64 parameters in the URL.');
+  assert.equal(await refusal('GET', `/${'&'.repeat(65)}?tag=a`), 404);
   assert.match(String(await refusal('GET', `/plants?fields=${'id,'.repeat(5_000)}`)), /"fields"/);
   assert.equal(await refusal('GET', `/${'%2f'.repeat(1_365)}`), 404);
   assert.equal(

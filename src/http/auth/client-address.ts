@@ -37,11 +37,12 @@ export class TrustedProxies {
 
   /** Ends at an entry that is not an address: garbage, or a proxy that hides its client. */
   #follow(peer: string, list: string, parse: (entry: string) => string | undefined): string {
-    let address = peer;
-    for (const entry of list.split(',').slice(-maxProxies).toReversed()) {
-      const next = this.#isTrusted(address) ? parse(entry.trim()) : undefined;
+    let [address, end] = [peer, list.length];
+    for (let at = 0; at < maxProxies && end !== -1 && this.#isTrusted(address); at++) {
+      const comma = list.lastIndexOf(',', end - 1);
+      const next = parse(list.slice(comma + 1, end).trim());
       if (next === undefined) break;
-      address = next;
+      [address, end] = [next, comma];
     }
     return address;
   }

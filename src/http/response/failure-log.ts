@@ -3,12 +3,9 @@
  * some kinds at any rate, and must not fill the disk.
  */
 import type { Logger } from 'pino';
-import { commitChannel } from '../../shared/metrics.ts';
 import type { Problem, ProblemKind } from '../../problem.ts';
 
 const maxEntriesPerSecond = 20;
-/** A full disk can have room for small changes, so one that succeeds sooner after a failure does not end the fault. */
-const fullForMs = 1_000;
 
 export class FailureLog {
   readonly #log: Logger;
@@ -17,16 +14,12 @@ export class FailureLog {
   /** Failures that were not logged since the last entry. */
   readonly #suppressed = new Map<ProblemKind, number>();
 
-  /** When the storage was last full; undefined once it has space again. */
-  #lastFullMs: number | undefined;
-
   constructor(log: Logger) {
     this.#log = log;
   }
 
   add(requestId: string, problem: Problem): void {
     const { kind, cause } = problem;
-    if (kind === 'storage-full') return this.#noteFull(cause);
     const nowMs = performance.now();
     if (nowMs >= this.#secondEndsMs) {
       this.#secondEndsMs = nowMs + 1_000;
@@ -39,20 +32,5 @@ export class FailureLog {
     this.#suppressed.delete(kind);
     const entry = { requestId, kind, err: cause ?? problem };
     this.#log.error(suppressed === 0 ? entry : { ...entry, suppressed }, 'request failed');
-  }
-
-  /** One entry when the disk becomes full, and one when changes succeed again: clients repeat theirs meanwhile. */
-  #noteFull(err: unknown): void {
-    const isNew = this.#lastFullMs === undefined;
-    this.#lastFullMs = performance.now();
-    if (!isNew) return;
-    this.#log.error({ err }, 'disk full');
-    const onCommit = () => {
-      if (performance.now() - (this.#lastFullMs ?? 0) < fullForMs) return;
-      commitChannel.unsubscribe(onCommit);
-      this.#lastFullMs = undefined;
-      this.#log.info('disk has space again');
-    };
-    commitChannel.subscribe(onCommit);
   }
 }

@@ -110,7 +110,9 @@ export function problemHandler(log: Logger, pathPrefix: string) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
     const { status } = problemResponses[problem.kind];
-    if (status === 500 || status === 503) failures.add(request.id, problem); // others are errors of the client
+    const isFailure = status === 500 || status === 503; // others are errors of the client
+    // write-health.ts logs a full disk once.
+    if (isFailure && problem.kind !== 'storage-full') failures.add(request.id, problem);
     return sendProblem(reply, problem, pathPrefix);
   };
 }

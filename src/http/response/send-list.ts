@@ -22,7 +22,7 @@ const batchChars = 72 * 1024;
 const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
 const firstBatchItems = 128;
 
-/** Memory of a stream: two batches, and the copies that Node makes. */
+/** Memory of a stream, or for the next batch of a page: two batches, and the copies that Node makes. */
 const streamBytes = 256 * 1024;
 /** A whole body: the longest names and texts of its items take this much each. */
 const maxItemBytes = 3 * 1024;
@@ -93,8 +93,11 @@ export async function sendList<Cursor extends string | number>(
   const isStream = query.limit === undefined && frame.length === 2;
   const items = isStream ? 0 : (query.limit ?? maxItems);
   const bytes = streamBytes + items * maxItemBytes;
-  const reduceTo = await unread.reserve(request.grant.caller, reply.raw, bytes);
-  const beforeRead = () => assertConnected(reply);
+  const { growTo, reduceTo } = await unread.reserve(request.grant.caller, reply.raw, bytes);
+  const beforeRead = async (readBytes: number) => {
+    await growTo(readBytes + streamBytes);
+    assertConnected(reply);
+  };
   if (isStream) {
     const chunks = chunksOf(list, beforeRead);
     const { value, done } = await chunks.next();
@@ -126,13 +129,17 @@ export function assertConnected({ raw }: FastifyReply): void {
 /** A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays. */
 async function readPage<Cursor extends string | number>(
   list: List<Cursor>,
-  beforeRead: () => void,
+  beforeRead: (readBytes: number) => Promise<void>,
 ): Promise<Batch<Cursor>> {
   const arrays = list.frame.slice(1).map((): string[] => []);
   let next: Cursor | undefined;
-  const readNext = batchReader(list, beforeRead);
+  let bytes = 0;
+  const readNext = batchReader(list, () => beforeRead(bytes));
   for (let batch = await readNext(); batch !== undefined; batch = await readNext()) {
-    for (const [at, items] of batch.arrays.entries()) if (items !== '') arrays[at]?.push(items);
+    for (const [at, items] of batch.arrays.entries()) {
+      if (items !== '') arrays[at]?.push(items);
+      bytes += Buffer.byteLength(items);
+    }
     ({ next } = batch);
   }
   return { arrays: arrays.map((items) => items.join()), next };
@@ -144,10 +151,10 @@ async function readPage<Cursor extends string | number>(
  */
 async function* chunksOf<Cursor extends string | number>(
   list: List<Cursor>,
-  beforeRead: () => void,
+  beforeRead: (readBytes: number) => Promise<void>,
 ): AsyncGenerator<string, string> {
   const [start, end] = list.frame;
-  const readNext = batchReader(list, beforeRead);
+  const readNext = batchReader(list, () => beforeRead(0));
   let parts: string[] = [start];
   let [chars, separator] = [0, ''];
   const addNext = async (): Promise<boolean> => {
@@ -194,14 +201,14 @@ function streamOf(first: string, others: AsyncGenerator<string, string>): Readab
 /** Returns a function that resolves to the next batch, and to undefined at the end. */
 function batchReader<Cursor extends string | number>(
   { after: first, query, maxBatchItems, read }: List<Cursor>,
-  beforeRead: () => void,
+  beforeRead: () => Promise<void>,
 ): () => Promise<Batch<Cursor> | undefined> {
   let after: Cursor | undefined = first;
   let left = query.limit ?? Infinity;
   let items = firstBatchItems;
   return async () => {
     while (after !== undefined && left > 0) {
-      beforeRead();
+      await beforeRead();
       const limit = Math.min(left, items, maxBatchItems);
       const batch: Batch<Cursor> = await read({ after, limit });
       const chars = batch.arrays.join().length;

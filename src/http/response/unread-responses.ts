@@ -11,35 +11,42 @@ import { maxUnreadBytes, maxUnreadBytesOfUser, maxUnreadWaitMs } from '../limits
 /** Responses up to this length are not counted. */
 const maxUncountedChars = 16 * 1024;
 
+/** Of the memory of all users, so that short responses do not pass a long one that waits. */
+const everyone = '';
+const waiting = { maxWaitMs: maxUnreadWaitMs, refusal: tooManyUnread };
+
 export class UnreadResponses {
-  readonly #bytes = new FairSemaphore({
-    max: maxUnreadBytes,
-    maxOfKey: maxUnreadBytesOfUser,
-    maxWaitMs: maxUnreadWaitMs,
-    refusal: tooManyUnread,
-  });
+  /** What the responses of a user can need at most. */
+  readonly #ofUsers = new FairSemaphore({ maxOfKey: maxUnreadBytesOfUser, ...waiting });
+  /** What all responses need so far. */
+  readonly #total = new FairSemaphore({ max: maxUnreadBytes, ...waiting });
 
   /**
-   * Waits until the response can take that much memory, which it has until it closes. Throws `overloaded` if that takes
-   * too long. Call the result with the memory that it needs from then on.
+   * Waits until the user can have a response that needs that much memory at most. Take what it needs before each read
+   * with `growTo`, which also waits, and return what the complete response does not need with `reduceTo`. The rest is
+   * released when the response closes. Both waits throw `overloaded` if they take too long.
    */
-  async reserve(
-    user: Identity,
-    response: ServerResponse,
-    bytes: number,
-  ): Promise<(bytes: number) => void> {
+  async reserve(user: Identity, response: ServerResponse, maxBytes: number) {
     const key = userKey(user);
-    let reserved = bytes;
-    await this.#bytes.acquire(key, bytes);
+    let [ofUser, total] = [maxBytes, 0];
+    await this.#ofUsers.acquire(key, maxBytes);
     const reduceTo = (needed: number) => {
       const left = response.destroyed ? 0 : needed;
-      this.#bytes.release(key, reserved - left);
-      reserved = left;
+      this.#ofUsers.release(key, ofUser - left);
+      this.#total.release(everyone, total - left);
+      [ofUser, total] = [left, left];
+    };
+    const growTo = async (bytes: number) => {
+      const more = bytes - total;
+      if (more <= 0) return;
+      await this.#total.acquire(everyone, more);
+      total += more;
+      if (response.destroyed) reduceTo(0);
     };
     if (response.destroyed)
       reduceTo(0); // no `close` would follow
     else response.once('close', () => reduceTo(0));
-    return reduceTo;
+    return { growTo, reduceTo };
   }
 
   /** Takes the memory of a text without a wait, or throws `overloaded`. */
@@ -47,8 +54,15 @@ export class UnreadResponses {
     if (text.length <= maxUncountedChars || response.destroyed) return;
     const key = userKey(user);
     const bytes = Buffer.byteLength(text);
-    if (!this.#bytes.tryAcquire(key, bytes)) throw tooManyUnread();
-    response.once('close', () => this.#bytes.release(key, bytes));
+    if (!this.#ofUsers.tryAcquire(key, bytes)) throw tooManyUnread();
+    if (!this.#total.tryAcquire(everyone, bytes)) {
+      this.#ofUsers.release(key, bytes);
+      throw tooManyUnread();
+    }
+    response.once('close', () => {
+      this.#ofUsers.release(key, bytes);
+      this.#total.release(everyone, bytes);
+    });
   }
 }
 

@@ -1,65 +1,82 @@
 /**
- * Whether writes work, by the responses to those of clients. If they have failed and none arrives any more, for example
- * because a balancer sends none, by a write that changes nothing.
+ * Whether writes work. Once a request of a client has failed because of the storage, the service tries a write that
+ * changes nothing, until one works. Responses to clients do not show that, because many requests write nothing.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
 
-/** How long no write has worked until the service is not ready, and until it tries one itself. */
+/** How long no write has worked until the service is not ready. */
 const failingMs = 10_000;
+const checkMs = 1_000;
+
+interface Fault {
+  /** The last one of a client. */
+  problem: Problem;
+  store: number;
+  sinceMs: number;
+  isFull: boolean;
+}
 
 export class WriteHealth {
   readonly #storage: Storage;
-  /** Since the last write that worked. */
-  #failed: { problem: Problem; store: number; firstMs: number; lastMs: number } | undefined;
-  #isFailing = false;
-  #isChecking = false;
+  readonly #log: Logger;
+  #fault: Fault | undefined;
 
   /** Watches the routes that are added later. */
-  constructor(app: FastifyInstance, storage: Storage) {
+  constructor(app: FastifyInstance, storage: Storage, log: Logger) {
     this.#storage = storage;
+    this.#log = log;
     app.addHook('onRoute', (route) => {
-      if (route.method === 'GET' || route.method === 'HEAD') return;
       route.onError = async ({ grant }, _reply, error) => this.#onError(error, grant);
-      route.onResponse = async (_request, { statusCode }) => {
-        if (statusCode < 300) this.#succeed();
+      if (route.method === 'GET' || route.method === 'HEAD') return;
+      route.onResponse = async ({ grant }, { statusCode }) => {
+        if (statusCode < 300) this.#onSuccess(grant);
       };
     });
+    app.addHook('onClose', async () => void (this.#fault = undefined));
   }
 
-  /** Undefined unless no write has worked for a time, and none does. */
+  /** Undefined unless no write has worked for a time. */
   failure(): Problem | undefined {
-    const failed = this.#failed;
-    if (failed === undefined) return undefined;
-    const nowMs = performance.now();
-    // A balancer may send no writes any more.
-    if (nowMs - failed.lastMs >= failingMs) void this.#check(failed.store);
-    else if (nowMs - failed.firstMs >= failingMs) this.#isFailing = true;
-    return this.#isFailing ? failed.problem : undefined;
+    const fault = this.#fault;
+    if (fault === undefined || performance.now() - fault.sinceMs < failingMs) return undefined;
+    return fault.problem;
+  }
+
+  /** In a cluster, the nodes of other stores can still work, so the next check is of this store. */
+  #onSuccess(grant: Grant | undefined): void {
+    if (this.#fault !== undefined && grant !== undefined) this.#fault.store = grant.caller.store;
   }
 
   #onError(error: unknown, grant: Grant | undefined): void {
     if (!(error instanceof Problem) || grant === undefined) return;
     if (!/^(?:storage-|outcome-unknown)/.test(error.kind)) return;
-    const lastMs = performance.now();
-    const { firstMs } = this.#failed ?? { firstMs: lastMs };
-    this.#failed = { problem: error, store: grant.caller.store, firstMs, lastMs };
+    if (this.#fault === undefined) {
+      const { store } = grant.caller;
+      this.#fault = { problem: error, store, sinceMs: performance.now(), isFull: false };
+      void this.#checkUntilWritten(this.#fault);
+    }
+    const fault = this.#fault;
+    fault.problem = error;
+    if (error.kind !== 'storage-full' || fault.isFull) return;
+    fault.isFull = true; // one entry when the disk becomes full: clients repeat their requests
+    this.#log.error({ err: error.cause }, 'disk full');
   }
 
-  #succeed(): void {
-    this.#failed = undefined;
-    this.#isFailing = false;
-  }
-
-  async #check(store: number): Promise<void> {
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    await this.#storage.checkWrites(store).then(
-      () => this.#succeed(),
-      () => (this.#isFailing = true),
-    );
-    this.#isChecking = false;
+  async #checkUntilWritten(fault: Fault): Promise<void> {
+    for (let isWritten = false; !isWritten;) {
+      await pause(checkMs, undefined, { ref: false });
+      if (this.#fault !== fault) return; // the service has stopped
+      isWritten = await this.#storage.checkWrites(fault.store).then(
+        () => true,
+        () => false,
+      );
+    }
+    this.#fault = undefined;
+    if (fault.isFull) this.#log.info('disk has space again');
   }
 }

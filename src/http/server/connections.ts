@@ -38,8 +38,6 @@ interface Connection {
   group: Group;
   /** Whether it has sent a request. */
   isUsed: boolean;
-  /** The family of its last valid token. */
-  family: string | undefined;
 }
 
 interface Group {
@@ -135,11 +133,9 @@ export class Connections {
   }
 
   /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
-  markAuthenticated(socket: Socket, family: string): void {
+  markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection === undefined) return;
-    connection.family = family;
-    if (connection.group !== this.#strangers) return;
+    if (connection?.group !== this.#strangers) return;
     if (!this.#strangers.all.delete(connection)) return; // it has closed
     this.#strangers.idle.delete(connection);
     connection.group = this.#known;
@@ -204,14 +200,14 @@ export class Connections {
   }
 
   #start(connection: Connection, request: IncomingMessage, handle: () => void): void {
-    const { socket, isUsed, family } = connection;
+    const { socket, isUsed } = connection;
     connection.isUsed = true;
     const start = () => {
       if (!socket.writable) return false;
       handle();
       return true;
     };
-    const key = family ?? this.#familyOf(request);
+    const key = this.#familyOf(request);
     if (key === undefined) this.#scheduler.startStranger(isUsed ? 'used' : 'new', start);
     else this.#scheduler.startKnown(key, start);
   }
@@ -225,7 +221,6 @@ export class Connections {
       isClosing: false,
       group: this.#strangers,
       isUsed: false,
-      family: undefined,
     };
     this.#connections.set(socket, connection);
     this.#strangers.all.add(connection);

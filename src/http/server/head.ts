@@ -44,11 +44,11 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
       'Send a host like plants.example:8080 in Host and in the URL, without a user name.',
     );
   }
-  const query = url.indexOf('?');
-  if ((query === -1 ? url.length : query) > maxPathChars) {
+  const pathChars = url.indexOf('?') === -1 ? url.length : url.indexOf('?');
+  if (pathChars > maxPathChars) {
     return invalid(`Use a path of at most ${maxPathChars} characters.`);
   }
-  if (isLongList(url, '&')) {
+  if (isLongList(url.slice(pathChars), '&')) {
     return invalid(`Send at most ${maxListMembers} parameters in the URL.`);
   }
   for (const [name, field] of listFields) {
