@@ -73,7 +73,7 @@ export class SqliteStorage implements Storage {
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
-      this.#connection.checkFile();
+      this.#connection.poll();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
