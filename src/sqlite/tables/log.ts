@@ -149,7 +149,7 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
 
   /** Adds a change of this transaction. */
   function add(store: number, entry: LogEntry): void {
-    const row = stores.of(store);
+    const row = stores.raise(store);
     const {
       event,
       by,
@@ -164,7 +164,7 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     insert.run(
       store,
       row.version,
-      row.nextEntry(),
+      ++row.entries,
       event,
       Date.now(),
       user,
