@@ -636,6 +636,22 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       ]);
     });
 
+    it('counts changes without a time to keep them, so that a copy in progress notices them', async (t) => {
+      const storage = await open(t);
+      const unlogged = await openAgain(t, { keepChangesMs: 0 });
+      const { store } = await caller(storage, 'alice');
+      await unlogged.shares.set(store, { owner: 'alice', user: 'bob', access: 'read' }, 1);
+      await caller(unlogged, 'bob');
+      await caller(storage, 'carol');
+      const versions = (await listAll(storage, { store: 'main' })).map(
+        (one) => one.position.version,
+      );
+      assert.deepEqual(
+        versions.map((version) => version - (versions[0] ?? 0)),
+        [0, 3],
+      );
+    });
+
     it('loses what is from before a time, in steps, in all stores', async (t) => {
       const storage = await open(t);
       const stores = ['main', 'other'] as const;

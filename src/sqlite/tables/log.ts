@@ -204,9 +204,10 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
     },
 
-    /** Adds a change that is not decided by decide.ts, if there is a log. */
+    /** Adds a change that is not decided by decide.ts. Without a log, raises the version: a copy in progress must notice it. */
     addUnlessOff(store: number, entry: LogEntry): void {
-      if (keepMs !== 0) add(store, entry);
+      if (keepMs === 0) stores.raise(store);
+      else add(store, entry);
     },
   };
 }
