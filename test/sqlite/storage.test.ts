@@ -90,7 +90,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   // Two tables have only one row. The last statement sorts up to 999 shares.
   const expected = [
     /FROM grant_changes$/,
-    /^SELECT confirmed_at FROM retention$/,
+    /^SELECT confirmed_at, ahead_since FROM retention$/,
     /^UPDATE retention /,
     /ORDER BY name, is_received$/,
   ];
