@@ -74,7 +74,7 @@ async function positionBefore(log: ChangeLog, store: string, timeMs: number): Pr
   return { version: low - 1, number: 0 };
 }
 
-/** Pages with at least one change. Only one is in memory. Reports whether changes from before `keptSinceMs` are hidden. */
+/** Pages with at least one change. Only one is in memory. Hides older changes than `keptSinceMs`, and says so. */
 async function* pagesOf(
   log: ChangeLog,
   { after, ...query }: Omit<LogQuery, 'limit'>,

@@ -23,15 +23,14 @@ export function openStores(prepare: Prepare) {
   const raise = prepare('UPDATE stores SET version = version + ?2 WHERE store = ?1');
   const rows = new Map<number, StoreRow>();
 
-  function load(store: number): StoreRow {
-    const [lastId, version] = read.get(store) ?? [];
-    if (lastId === undefined || version === undefined) throw defect(new Error(`no store ${store}`));
-    return { lastId, version, entries: 0, isChanged: false };
-  }
-
   function rowOf(store: number): StoreRow {
     let row = rows.get(store);
-    if (row === undefined) rows.set(store, (row = load(store)));
+    if (row === undefined) {
+      const [lastId, version] = read.get(store) ?? [];
+      if (lastId === undefined || version === undefined)
+        throw defect(new Error(`no store ${store}`));
+      rows.set(store, (row = { lastId, version, entries: 0, isChanged: false }));
+    }
     return row;
   }
 
