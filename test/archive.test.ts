@@ -36,6 +36,7 @@ it('SQLite: copies every column except those that a copy does not need', (t) => 
     {
       'grant_changes.count': 'shows them whether their grants are old',
       'retention.confirmed_at': 'is set by the migration',
+      'retention.ahead_since': 'is about the clock of the copy',
     },
   );
 });
@@ -57,6 +58,7 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
       'stores.plants': 'is counted when it is missing',
       'retention.id': 'is set by the migration',
       'retention.confirmed_at': 'is set by the migration',
+      'retention.ahead_since': 'is about the clock of the copy',
       'stores.grants': 'shows the replicas which of their grants are old',
       'stores.last_user': 'follows from the users, and is set when they are added',
       'named_stores.name': 'follows from the stores, and is added with them',

@@ -636,6 +636,22 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
       ]);
     });
 
+    it('counts changes without a time to keep them, so that a copy in progress notices them', async (t) => {
+      const storage = await open(t);
+      const unlogged = await openAgain(t, { keepChangesMs: 0 });
+      const { store } = await caller(storage, 'alice');
+      await unlogged.shares.set(store, { owner: 'alice', user: 'bob', access: 'read' }, 1);
+      await caller(unlogged, 'bob');
+      await caller(storage, 'carol');
+      const versions = (await listAll(storage, { store: 'main' })).map(
+        (one) => one.position.version,
+      );
+      assert.deepEqual(
+        versions.map((version) => version - (versions[0] ?? 0)),
+        [0, 3],
+      );
+    });
+
     it('loses what is from before a time, in steps, in all stores', async (t) => {
       const storage = await open(t);
       const stores = ['main', 'other'] as const;
@@ -664,10 +680,16 @@ export function changeContract({ name, open, openAgain }: StorageUnderTest): voi
 
     it('has a time at which a clock was right, and no earlier one replaces it', async (t) => {
       const storage = await open(t);
-      const createdMs = await storage.log.confirmedTime();
+      const { confirmedMs: createdMs, aheadSinceMs } = await storage.log.readClock();
       assert.ok(Math.abs(Date.now() - createdMs) < 3_600_000, String(createdMs));
-      for (const ms of [createdMs + 2, createdMs + 1]) await storage.log.confirmTime(ms);
-      assert.equal(await (await openAgain(t)).log.confirmedTime(), createdMs + 2);
+      assert.equal(aheadSinceMs, undefined);
+      const later = { confirmedMs: createdMs + 2, aheadSinceMs: undefined };
+      await storage.log.setClock(later);
+      await storage.log.setClock({ confirmedMs: createdMs + 1, aheadSinceMs: 7 });
+      const { log } = await openAgain(t);
+      assert.deepEqual(await log.readClock(), { ...later, aheadSinceMs: 7 });
+      await log.setClock(later);
+      assert.deepEqual(await storage.log.readClock(), later);
     });
   });
 }

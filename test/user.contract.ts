@@ -14,6 +14,7 @@ import {
 } from '../src/access/access.ts';
 import { maxActiveTokens, maxEndedTokens, type OwnToken } from '../src/access/own-tokens.ts';
 import type { TokenRecord } from '../src/access/identity-storage.ts';
+import type { LogPosition } from '../src/log/change-log.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { tokenHashBytes, tokenId } from '../src/access/token.ts';
@@ -473,8 +474,11 @@ export function userContract({ name, open, openAgain }: StorageUnderTest): void 
       assert.equal(await storage.users.endAccess(caller, 6, 2), 0);
       assert.equal((await alice(other)).revokedAtMs, 4);
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), []);
+      const before = (await positions(storage)).at(-1);
       assert.equal(await storage.users.remove(caller, 5), false, 'there is a plant');
       await storage.users.movePlants(caller, (await bob()).caller.user, 10);
+      const moved = (await positions(storage)).at(-1);
+      assert.equal(moved?.version, (before?.version ?? 0) + 1, 'a refused removal is no change');
       assert.deepEqual(await plantIds(other, (await bob(other)).caller), [1]);
       assert.equal(await storage.users.remove(caller, 5), true);
       assert.equal(await storage.users.remove(caller, 6), true);
@@ -589,6 +593,11 @@ const times = (expiresAtMs?: number) => ({ createdAtMs: 1, expiresAtMs });
 function newOwn(createdAtMs: number) {
   const hash = randomBytes(tokenHashBytes);
   return { hash, scopes: defaultScopes, label: '', createdAtMs, expiresAtMs: undefined };
+}
+
+async function positions(storage: Storage): Promise<LogPosition[]> {
+  const { changes } = await storage.log.list({ store: 'main', limit: 1_000 });
+  return changes.map(({ position }) => position);
 }
 
 async function tokensOf(storage: Storage, name: string): Promise<TokenRecord[]> {

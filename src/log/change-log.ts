@@ -206,8 +206,15 @@ export interface ChangeLog {
    */
   removeOld(beforeMs: number, store: number): Promise<number | undefined>;
 
-  /** The latest time at which the clock of a process was right (retention.ts). */
-  confirmedTime(): Promise<number>;
-  /** Has no effect if a later time is confirmed. */
-  confirmTime(nowMs: number): Promise<void>;
+  readClock(): Promise<ClockState>;
+  /** A later `confirmedMs` stays as it is. */
+  setClock(state: ClockState): Promise<void>;
+}
+
+/** What a database has of the clocks of its processes (retention.ts). */
+export interface ClockState {
+  /** The latest time at which the clock of a process was right. */
+  confirmedMs: number;
+  /** Since when, by its own time, a clock is ahead of it. */
+  aheadSinceMs: number | undefined;
 }

@@ -2,15 +2,17 @@
  * Removes changes from the log that are too old, in the background. Reads leave them out even before (`keptSince`).
  *
  * A wrong clock must not empty the log. So each hour, the database gets the time. A clock that is more than a day ahead
- * of that time was set, or the service has not run. It is trusted after another day, unless a process with a right
- * clock has continued meanwhile.
+ * of that time was set, or the service has not run. It is trusted after another day by that clock, across restarts, unless
+ * a process with a right clock has continued meanwhile.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { keptSince, type ChangeLog } from './change-log.ts';
+import { keptSince, type ChangeLog, type ClockState } from './change-log.ts';
 
 const roundIntervalMs = 60_000;
 const confirmIntervalMs = 60 * 60 * 1_000;
 const maxAheadMs = 24 * 60 * 60 * 1_000;
+/** A clock that is ahead for longer has jumped again, or the service runs less than once a week: the wait begins anew. */
+const maxWaitMs = 8 * maxAheadMs;
 /** After each step, writes have the storage for this many times as long: they keep 0.9 of their speed. */
 const restFactor = 10;
 
@@ -28,8 +30,8 @@ export interface RetentionOptions {
 export class Retention {
   readonly #log: ChangeLog;
   readonly #options: RetentionOptions;
-  /** Since when, by the monotonic clock, the clock is ahead of this time. */
-  #ahead: { confirmedMs: number; sinceMs: number } | undefined;
+  /** Whether `onClockAhead` was called for the clock. */
+  #isAhead = false;
 
   constructor(log: ChangeLog, options: RetentionOptions) {
     this.#log = log;
@@ -57,21 +59,29 @@ export class Retention {
   }
 
   async #trustsClock(): Promise<boolean> {
-    const confirmedMs = await this.#log.confirmedTime();
+    const clock = await this.#log.readClock();
     const nowMs = Date.now();
-    const aheadMs = nowMs - confirmedMs;
-    if (aheadMs > maxAheadMs && !this.#hasWaited(confirmedMs, aheadMs)) return false;
-    if (aheadMs > confirmIntervalMs) await this.#log.confirmTime(nowMs);
-    this.#ahead = undefined;
+    const aheadMs = nowMs - clock.confirmedMs;
+    if (aheadMs > maxAheadMs && !(await this.#hasWaited(clock, nowMs))) {
+      if (!this.#isAhead) this.#options.onClockAhead(aheadMs);
+      this.#isAhead = true;
+      return false;
+    }
+    if (aheadMs > confirmIntervalMs) {
+      await this.#log.setClock({ confirmedMs: nowMs, aheadSinceMs: undefined });
+    }
+    this.#isAhead = false;
     return true;
   }
 
-  #hasWaited(confirmedMs: number, aheadMs: number): boolean {
-    if (this.#ahead?.confirmedMs === confirmedMs) {
-      return performance.now() - this.#ahead.sinceMs > maxAheadMs;
-    }
-    if (this.#ahead === undefined) this.#options.onClockAhead(aheadMs);
-    this.#ahead = { confirmedMs, sinceMs: performance.now() };
+  /** Begins the wait if it has not begun. */
+  async #hasWaited(
+    { confirmedMs, aheadSinceMs = Infinity }: ClockState,
+    nowMs: number,
+  ): Promise<boolean> {
+    const waitedMs = nowMs - aheadSinceMs;
+    if (waitedMs >= 0 && waitedMs <= maxWaitMs) return waitedMs > maxAheadMs;
+    await this.#log.setClock({ confirmedMs, aheadSinceMs: nowMs });
     return false;
   }
 }

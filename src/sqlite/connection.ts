@@ -38,7 +38,7 @@ export interface ConnectionSettings extends WriteSettings {
   cacheKiB: number;
   /** The only file that it opens. By default, it is the first that it opened. */
   fileId?: FileId;
-  /** Called once, when the file is lost or cannot be reopened. All later reads are refused. */
+  /** Called once, when the file is lost. All later reads are refused. */
   onFileLost?: ((cause: unknown) => void) | undefined;
 }
 
@@ -47,8 +47,10 @@ export class Connection {
   diskFailure: unknown;
   readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
-  /** Why all reads are refused: the file was lost or could not be reopened. */
+  /** Why all reads are refused: the file is lost. */
   #fileFault: unknown;
+  /** Why reads are refused until the next `poll`: the file could not be reopened. */
+  #openFailure: unknown;
 
   constructor(settings: ConnectionSettings) {
     this.#settings = { ...settings };
@@ -78,25 +80,28 @@ export class Connection {
     return this.#open;
   }
 
-  /** Call it regularly, because reads rely on the last check. */
+  /** Call it regularly: reads rely on the last check, and a file that could not be reopened is tried again. */
+  poll(): void {
+    this.#openFailure = undefined;
+    this.checkFile();
+  }
+
   checkFile(): void {
     const fault = this.#findFault();
-    if (fault !== undefined) this.#stopReading(fault);
+    if (fault === undefined || this.#fileFault !== undefined) return;
+    this.#fileFault = fault;
+    this.#settings.onFileLost?.(fault);
   }
 
   #findFault(): Refusal | undefined {
+    const { path, fileId } = this.#settings;
     try {
-      this.#open?.file.check();
+      if (this.#open !== undefined) this.#open.file.check();
+      else if (fileId !== undefined) refuseOtherFile(path, fileId);
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
     }
-  }
-
-  #stopReading(fault: unknown): void {
-    if (this.#fileFault !== undefined) return;
-    this.#fileFault = fault;
-    this.#settings.onFileLost?.(fault);
   }
 
   /** All reads until `endReads` see one snapshot. Without it, each statement sees the latest state. */
@@ -116,12 +121,14 @@ export class Connection {
     }
   }
 
-  /** There is no second attempt, because each blocks the event loop for up to `readLockTimeoutMs`. */
+  /** One attempt for each `poll`, because it blocks the event loop for up to `readLockTimeoutMs`. */
   #reopen(): OpenConnection {
+    if (this.#openFailure !== undefined) throw this.#openFailure;
     try {
       return this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
     } catch (error) {
-      this.#stopReading(error);
+      this.#openFailure = error;
+      this.checkFile();
       throw error;
     }
   }

@@ -73,7 +73,7 @@ export class SqliteStorage implements Storage {
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
-      this.#connection.checkFile();
+      this.#connection.poll();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
@@ -123,8 +123,8 @@ export class SqliteStorage implements Storage {
     ...this.#part('log', {
       list: 'read',
       removeOld: 'write',
-      confirmedTime: 'read',
-      confirmTime: 'write',
+      readClock: 'read',
+      setClock: 'write',
     }),
     /** In one transaction: the plant and its history belong together. */
     history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),

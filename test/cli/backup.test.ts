@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
@@ -138,12 +147,16 @@ describe('backup', { concurrency: 2 }, () => {
     const left = readdirSync(folder);
     assert.equal(left.length, 2);
     assert.ok(!left.some((name) => name.endsWith('.backup')), 'no script takes it for a backup');
+    const link = `link.partial-${randomUUID()}-lock`;
+    writeFileSync(join(folder, 'elsewhere'), '');
+    symlinkSync(join(folder, 'elsewhere'), join(folder, link));
     using other = new TemporaryFile(join(folder, 'second.backup'));
     const copy = join(folder, 'third.backup');
     const { status } = await runProcess(['backup', copy, '--database', database.url]);
     assert.equal(status, 0);
     const inUse = basename(other.path);
-    assert.deepEqual(readdirSync(folder).toSorted(), [inUse, `${inUse}-lock`, 'third.backup']);
+    const kept = ['elsewhere', link, inUse, `${inUse}-lock`, 'third.backup'];
+    assert.deepEqual(readdirSync(folder).toSorted(), kept);
   });
 });
 

@@ -70,6 +70,17 @@ it('log shows changes to plants, shares and tokens, by users and by the operator
   const { status, stderr } = await run(['log', '--store', 'north'], { env });
   assert.equal(status, 1);
   assert.match(stderr, /north/);
+
+  await app.database.run(`UPDATE changes SET at = at - ${40 * 24 * 3_600_000} WHERE plant = 1`);
+  const printed = async (...args: string[]) => {
+    const part = await run(['log', ...args], { env });
+    return [part.stdout.split('\n').length - 1, part.stderr];
+  };
+  const hidden = 'Older changes are hidden. To show them, set --keep-changes.\n';
+  assert.deepEqual(await printed(), [all.length - 3, hidden]);
+  assert.deepEqual(await printed('--since', '50d'), [all.length - 3, hidden]);
+  assert.deepEqual(await printed('--plant', '1', '--since', '30d'), [0, '']);
+  assert.deepEqual(await printed('--keep-changes', '90d'), [all.length, '']);
 });
 
 itOnce(

@@ -95,7 +95,7 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   // Two tables have only one row. The last statement sorts up to 999 shares.
   const expected = [
     /FROM grant_changes$/,
-    /^SELECT confirmed_at FROM retention$/,
+    /^SELECT confirmed_at, ahead_since FROM retention$/,
     /^UPDATE retention /,
     /ORDER BY name, is_received$/,
   ];
@@ -312,19 +312,27 @@ for (const [how, lose, message] of ways) {
   });
 }
 
-it('SQLite: a file that cannot be opened again is tried once', async (t) => {
-  const { token, storage, causes } = await openToLose(t);
-  const whole = readFileSync(path);
-  // Without truncating it, which would be noticed first.
-  const overwrite = (bytes: Buffer) => writeFileSync(path, bytes, { flag: 'r+' });
-  overwrite(Buffer.alloc(whole.length, 'damaged '));
-  await assert.rejects(firstPage(storage, token), unavailable);
-  await assert.rejects(firstPage(storage, token), unavailable);
-  overwrite(whole);
-  await assert.rejects(firstPage(storage, token), unavailable);
-  assert.equal(causes.length, 1);
-  assert.match(String(causes), /is not an SQLite database/);
-});
+for (const isLost of [false, true]) {
+  const end = isLost ? 'is lost' : 'is readable again';
+  it(`SQLite: a file that cannot be opened is tried once for each check, until it ${end}`, async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const { token, storage, causes } = await openToLose(t);
+    const whole = readFileSync(path);
+    // Without truncating it, which would be noticed first.
+    const overwrite = (bytes: Buffer) => writeFileSync(path, bytes, { flag: 'r+' });
+    overwrite(Buffer.alloc(whole.length, 'damaged '));
+    await assert.rejects(firstPage(storage, token), unavailable); // closes the connection
+    await assert.rejects(firstPage(storage, token), unavailable);
+    overwrite(whole);
+    await assert.rejects(storage.check(), unavailable);
+    await assert.rejects(firstPage(storage, token), unavailable);
+    if (isLost) rmSync(path);
+    t.mock.timers.tick(500);
+    if (isLost) await assert.rejects(firstPage(storage, token), unavailable);
+    else await firstPage(storage, token);
+    assert.match(String(causes), isLost ? /db was moved or deleted/ : /^$/);
+  });
+}
 
 it('SQLite: a count of a transaction that was rolled back is not used', async (t) => {
   const storage = await open(t);

@@ -1,10 +1,16 @@
 /**
  * The log of changes of a store, for its operator: a table on a terminal, and JSON lines elsewhere.
  */
-import type { ChangeLog, LoggedChange, LogPosition, LogQuery } from '../../log/change-log.ts';
+import {
+  keptSince,
+  type ChangeLog,
+  type LoggedChange,
+  type LogPosition,
+  type LogQuery,
+} from '../../log/change-log.ts';
 import { openStorage } from '../database.ts';
 import type { InStoreOptions } from '../options.ts';
-import { io, printAll } from '../output.ts';
+import { io, printAll, printError } from '../output.ts';
 import { createTable } from '../table.ts';
 import { printableJson } from '../terminal.ts';
 import { findStore } from './names.ts';
@@ -27,16 +33,14 @@ const versionBound = 2 ** 40;
 export async function showLog({ since, keepChanges, ...options }: LogOptions): Promise<void> {
   const { json, store, user, plant } = options;
   const sinceMs = since === undefined ? undefined : Date.now() - since;
-  await using storage = await openStorage(options.database, {
-    create: false,
-    keepChangesMs: keepChanges,
-  });
+  await using storage = await openStorage(options.database, { create: false });
   await findStore(storage, store);
   const isRange = sinceMs !== undefined && plant === undefined;
   const after = isRange
     ? await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs)
     : undefined;
-  const pages = pagesOf(storage.log, { store, user, plant, sinceMs, after });
+  const query = { store, user, plant, sinceMs, after };
+  const pages = pagesOf(storage.log, query, keptSince(keepChanges));
   await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
 }
 
@@ -70,13 +74,21 @@ async function positionBefore(log: ChangeLog, store: string, timeMs: number): Pr
   return { version: low - 1, number: 0 };
 }
 
-/** Pages with at least one change. Only one is in memory. */
-async function* pagesOf(log: ChangeLog, { after, ...query }: Omit<LogQuery, 'limit'>): Pages {
+/** Pages with at least one change. Only one is in memory. Hides older changes than `keptSinceMs`, and says so. */
+async function* pagesOf(
+  log: ChangeLog,
+  { after, ...query }: Omit<LogQuery, 'limit'>,
+  keptSinceMs: number,
+): Pages {
+  let isHiding = false;
   do {
-    const page = await log.list({ ...query, after, limit: pageChanges });
-    if (page.changes.length > 0) yield page.changes;
-    after = page.next;
+    const { changes, next } = await log.list({ ...query, after, limit: pageChanges });
+    const kept = changes.filter(({ atMs }) => atMs >= keptSinceMs);
+    if (kept.length < changes.length) isHiding = true;
+    if (kept.length > 0) yield kept;
+    after = next;
   } while (after !== undefined);
+  if (isHiding) printError('Older changes are hidden. To show them, set --keep-changes.');
 }
 
 function toRow(change: LoggedChange): string[] {

@@ -7,7 +7,7 @@ import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Retention } from '../../log/retention.ts';
-import { Problem } from '../../problem.ts';
+import { isProblem, Problem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, urlOf } from './announce.ts';
@@ -126,7 +126,9 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
         'the clock is ahead of the last use of the database; if it is wrong, correct it: old changes are removed in 24 hours',
       ),
     onError: (err) => {
-      if (!(err instanceof Problem)) log.error({ err }, 'removing old changes failed');
+      // Requests report these too.
+      if (isProblem(err, 'storage-unavailable') || isProblem(err, 'storage-full')) return;
+      log.error({ err }, 'removing old changes failed');
     },
   });
   await retention.run(stop.signal);

@@ -33,10 +33,11 @@ CREATE INDEX IF NOT EXISTS changes_by_plant
 CREATE INDEX IF NOT EXISTS restorable_changes
   ON plant_store.changes (store, version, number) WHERE is_restorable = 1;
 
--- The latest time at which the clock of a process was right (src/log/retention.ts).
+-- The latest time at which the clock of a process was right, and since when one is ahead of it (src/log/retention.ts).
 CREATE TABLE IF NOT EXISTS plant_store.retention (
   id           integer NOT NULL PRIMARY KEY CHECK (id = 1),
-  confirmed_at bigint  NOT NULL
+  confirmed_at bigint  NOT NULL,
+  ahead_since  bigint
 );
 
 INSERT INTO plant_store.retention (id, confirmed_at)

@@ -120,10 +120,11 @@ export const logSql = {
 export const retentionSql = {
   listStores: sql<readonly [store: number]>`
     SELECT store FROM plant_store.stores WHERE store >= $1 ORDER BY store LIMIT ${maxCheckedStores}`,
-  confirmedTime: sql<readonly [at: number]>`
-    SELECT confirmed_at FROM plant_store.retention WHERE id = 1`,
-  confirmTime: sql`
-    UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1) WHERE id = 1`,
+  readClock: sql<readonly [confirmedMs: number, aheadSinceMs: number | null]>`
+    SELECT confirmed_at, ahead_since FROM plant_store.retention WHERE id = 1`,
+  setClock: sql`
+    UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1), ahead_since = $2
+    WHERE id = 1`,
 };
 
 /** Adds changes to the log as a version that nobody else writes. */
@@ -250,14 +251,16 @@ export function openLog(
       return last === undefined ? undefined : last + 1;
     },
 
-    async confirmedTime() {
+    async readClock() {
       const server = await cluster.anyServer();
-      const [row] = await server.read(retentionSql.confirmedTime, []);
-      return row?.[0] ?? 0;
+      const [row] = await server.read(retentionSql.readClock, []);
+      const [confirmedMs = 0, aheadSinceMs] = row ?? [];
+      return { confirmedMs, aheadSinceMs: aheadSinceMs ?? undefined };
     },
 
-    async confirmTime(nowMs) {
-      await (await cluster.anyServer()).transact([retentionSql.confirmTime, [nowMs]]);
+    async setClock({ confirmedMs, aheadSinceMs = null }) {
+      const server = await cluster.anyServer();
+      await server.transact([retentionSql.setClock, [confirmedMs, aheadSinceMs]]);
     },
   };
 }

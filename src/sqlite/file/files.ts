@@ -82,7 +82,9 @@ function lockOf(path: string, timeout: number): DatabaseSync {
 }
 
 function removeAbandoned(folder: string): void {
-  for (const name of readdirSync(folder).filter((file) => lockName.test(file))) {
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const { name } = entry;
+    if (!lockName.test(name) || !entry.isFile()) continue; // a symbolic link can lead to any file
     const path = join(folder, name.slice(0, -lockSuffix.length));
     try {
       using _ = lockOf(path, 0);

@@ -35,9 +35,9 @@ CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE p
 CREATE INDEX restorable_changes ON changes (store, version, number, owner, plant, at)
   WHERE is_restorable = 1;
 
--- The latest time at which the clock of a process was right (src/log/retention.ts).
-CREATE TABLE retention (confirmed_at INTEGER NOT NULL) STRICT;
-INSERT INTO retention VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER));
+-- The latest time at which the clock of a process was right, and since when one is ahead of it (src/log/retention.ts).
+CREATE TABLE retention (confirmed_at INTEGER NOT NULL, ahead_since INTEGER) STRICT;
+INSERT INTO retention (confirmed_at) VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER));
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (

@@ -103,8 +103,12 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
   const list = prepare<LogRow>(`SELECT ${logColumns} FROM changes WHERE ${ofStore} AND ${inOrder}`);
   const listPlant = prepare<LogRow>(`
     SELECT ${logColumns} FROM ${byPlant} WHERE ${ofStore} AND plant = :plant AND ${inOrder}`);
-  const confirmedTime = prepare<[at: number]>('SELECT confirmed_at FROM retention');
-  const confirmTime = prepare('UPDATE retention SET confirmed_at = max(confirmed_at, ?)');
+  const readClock = prepare<[confirmedMs: number, aheadSinceMs: number | null]>(
+    'SELECT confirmed_at, ahead_since FROM retention',
+  );
+  const setClock = prepare(
+    'UPDATE retention SET confirmed_at = max(confirmed_at, ?), ahead_since = ?',
+  );
 
   /** The plant that can be restored with this id: its last change is its deletion, and its owner was not removed since. */
   function findDeleted(store: number, id: number): DeletedPlant | undefined {
@@ -143,13 +147,19 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       return next === from ? undefined : next;
     },
 
-    confirmedTime: () => confirmedTime.get()?.[0] ?? 0,
-    confirmTime: (nowMs) => void confirmTime.run(nowMs),
+    readClock() {
+      const [confirmedMs = 0, aheadSinceMs] = readClock.get() ?? [];
+      return { confirmedMs, aheadSinceMs: aheadSinceMs ?? undefined };
+    },
+
+    setClock({ confirmedMs, aheadSinceMs = null }) {
+      setClock.run(confirmedMs, aheadSinceMs);
+    },
   };
 
   /** Adds a change of this transaction. */
   function add(store: number, entry: LogEntry): void {
-    const row = stores.of(store);
+    const row = stores.raise(store);
     const {
       event,
       by,
@@ -164,7 +174,7 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
     insert.run(
       store,
       row.version,
-      row.nextEntry(),
+      ++row.entries,
       event,
       Date.now(),
       user,
@@ -204,9 +214,10 @@ export function openLog(prepare: Prepare, stores: Stores, keepMs: number | undef
       return { rows, scannedTo: deletions.length === maxScannedDeletions ? scannedTo : undefined };
     },
 
-    /** Adds a change that is not decided by decide.ts, if there is a log. */
+    /** Adds a change that is not decided by decide.ts. Without a log, raises the version: a copy in progress must notice it. */
     addUnlessOff(store: number, entry: LogEntry): void {
-      if (keepMs !== 0) add(store, entry);
+      if (keepMs === 0) stores.raise(store);
+      else add(store, entry);
     },
   };
 }

@@ -77,7 +77,7 @@ export function openPlants(
       if (before !== undefined) counts.add(store, before.owner, -1);
       if (after !== undefined) counts.add(store, after.owner, 1);
     }
-    const row = stores.of(store);
+    const row = stores.raise(store);
     row.lastId = lastId;
     if (entry !== undefined) log.add(store, entry);
     if (key !== undefined) keys.add(store, key, row.version);
@@ -89,7 +89,7 @@ export function openPlants(
     const { result, effect } = decide(next, facts, rules);
     if (effect === undefined || write(effect)) return result;
     // Another program has inserted a plant above the largest id of the store.
-    stores.of(store).lastId = findLargest.get(store)?.[0] ?? 0;
+    stores.raise(store).lastId = findLargest.get(store)?.[0] ?? 0;
     return change(next);
   }
 

@@ -4,38 +4,13 @@
 import { defect } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
-class StoreRow {
-  /** Whether the transaction has to write the row. */
-  isChanged = false;
-  #lastId: number;
-  readonly #version: number;
-  #entries = 0;
-
-  constructor(lastId: number, version: number) {
-    this.#lastId = lastId;
-    this.#version = version;
-  }
-
+interface StoreRow {
   /** The largest id that the store has ever held. */
-  get lastId(): number {
-    return this.#lastId;
-  }
-
-  set lastId(lastId: number) {
-    this.#lastId = lastId;
-    this.isChanged = true;
-  }
-
-  /** The version that the store has after this transaction. Whoever names it raises it, so no other transaction has it. */
-  get version(): number {
-    this.isChanged = true;
-    return this.#version;
-  }
-
-  /** The number of the next entry of this transaction in the log. */
-  nextEntry(): number {
-    return ++this.#entries;
-  }
+  lastId: number;
+  version: number;
+  /** Number of changes that this transaction has added to the log. */
+  entries: number;
+  isChanged: boolean;
 }
 
 export type Stores = ReturnType<typeof openStores>;
@@ -48,10 +23,15 @@ export function openStores(prepare: Prepare) {
   const raise = prepare('UPDATE stores SET version = version + ?2 WHERE store = ?1');
   const rows = new Map<number, StoreRow>();
 
-  function load(store: number): StoreRow {
-    const [lastId, version] = read.get(store) ?? [];
-    if (lastId === undefined || version === undefined) throw defect(new Error(`no store ${store}`));
-    return new StoreRow(lastId, version + 1);
+  function rowOf(store: number): StoreRow {
+    let row = rows.get(store);
+    if (row === undefined) {
+      const [lastId, version] = read.get(store) ?? [];
+      if (lastId === undefined || version === undefined)
+        throw defect(new Error(`no store ${store}`));
+      rows.set(store, (row = { lastId, version, entries: 0, isChanged: false }));
+    }
+    return row;
   }
 
   return {
@@ -66,10 +46,14 @@ export function openStores(prepare: Prepare) {
       raise.run(store, -1);
     },
 
-    /** The row in this transaction. */
-    of(store: number): StoreRow {
-      let row = rows.get(store);
-      if (row === undefined) rows.set(store, (row = load(store)));
+    /** The row in this transaction. Call `raise` to change it. */
+    of: (store: number): Readonly<StoreRow> => rowOf(store),
+
+    /** The row with the version of this transaction, which no other transaction has. */
+    raise(store: number): StoreRow {
+      const row = rowOf(store);
+      if (!row.isChanged) row.version++;
+      row.isChanged = true;
       return row;
     },
 
