@@ -13,6 +13,7 @@ import { makeCertificate } from '../support/certificate.ts';
 import { serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { without } from '../support/programs.ts';
+import { withoutUnprivileged } from '../support/unprivileged.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const instructions = readFileSync(`${root}deploy/Dockerfile`, 'utf8')
@@ -58,7 +59,7 @@ it('compose.yaml uses files that exist', () => {
 
 it(
   'the service is the first process of a container with a read-only root, is healthy, and stops gracefully',
-  { skip: noContainer || without('openssl') },
+  { skip: noContainer || without('openssl') || withoutUnprivileged },
   async (t) => {
     assert.ok(valuesOf('HEALTHCHECK')[0]?.endsWith('CMD ["node", "/app/deploy/health.js"]'));
     const { folder, url } = databaseFile(t);
