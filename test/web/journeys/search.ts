@@ -40,6 +40,7 @@ inBrowser(
     await box.fill('');
     await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
     await page.getByRole('button', { name: 'Remove the filter' }).click();
+    await assertNames(page, all);
     await box.fill('aloe');
     await assertNames(page, ['Aloe vera']);
     await page.getByRole('button', { name: 'Add plant' }).click();
