@@ -95,7 +95,7 @@ itOnce(
     await app.database.run(`
     WITH RECURSIVE rows (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM rows WHERE at < ${rows})
     INSERT INTO changes (store, version, number, event, at, plant, owner, name, tag, is_restorable)
-    SELECT 1, at + 1, 1, 'updated', ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
+    SELECT (SELECT min(store) FROM stores), at + 1, 1, 'updated', ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
     FROM rows;
     UPDATE changes SET at = ${startMs} WHERE version = 1;
     UPDATE stores SET version = ${rows} + 1`);
