@@ -8,11 +8,12 @@
 import { RoundRobin } from '../../shared/round-robin.ts';
 import { timeInSlices } from '../../shared/time-slices.ts';
 
-/** The slice of a group in an iteration. A longer one costs less, because an iteration has fixed costs. */
+/** The slice of a group in an iteration, so that strangers, such as health checks, wait for short ones only. */
 const sliceMs = 0.8;
-const sliceOfLoneCallerMs = 4;
-/** A caller is alone if nobody else has sent a request for this number of iterations. */
-const iterationsUntilAlone = 200;
+/** Of callers while no strangers come: a longer slice costs less, because an iteration has fixed costs. */
+const sliceWithoutStrangersMs = 2;
+/** Strangers are gone if none has sent a request for this number of iterations. */
+const iterationsUntilGone = 200;
 /** The weight of the past in the average cost of a request, which lets bursts pass. */
 const decay = 0.9;
 /** The resolution of the clock. */
@@ -30,15 +31,10 @@ export class RequestScheduler {
   #isStartingStrangers = false;
   /** The time that strangers have taken since the process started. */
   #strangersMs = 0;
-  #lastKey = '';
-  #iterationsUntilAlone = 0;
+  #iterationsUntilGone = 0;
 
   /** Starts a request now, unless the slice is used up or it is not the turn of `key`, a caller. */
   startKnown(key: string, start: Start): void {
-    if (key !== this.#lastKey) {
-      this.#lastKey = key;
-      this.#iterationsUntilAlone = iterationsUntilAlone;
-    }
     if (!this.#known.canStartNow(key)) return this.#known.waiting.add(key, start);
     if (this.#isMeasuring) return this.#known.start(start);
     this.#beganMs = this.#msOfKnown();
@@ -48,7 +44,7 @@ export class RequestScheduler {
 
   /** Starts a request of a client without a valid token, after the other requests that have arrived. */
   startStranger(key: string, start: Start): void {
-    this.#iterationsUntilAlone = iterationsUntilAlone;
+    this.#iterationsUntilGone = iterationsUntilGone;
     this.#strangers.waiting.add(key, start);
     if (!this.#isStartingStrangers) this.#startStrangers();
   }
@@ -63,10 +59,10 @@ export class RequestScheduler {
   }
 
   readonly #endSlice = (): void => {
-    const isAlone = this.#iterationsUntilAlone === 0;
-    if (!isAlone) this.#iterationsUntilAlone--;
+    const areGone = this.#iterationsUntilGone === 0;
+    if (!areGone) this.#iterationsUntilGone--;
     const nowMs = this.#msOfKnown();
-    this.#known.beginSlice(isAlone ? sliceOfLoneCallerMs : sliceMs, nowMs - this.#beganMs);
+    this.#known.beginSlice(areGone ? sliceWithoutStrangersMs : sliceMs, nowMs - this.#beganMs);
     this.#isMeasuring = false;
     if (this.#known.waiting.size === 0) return;
     this.#beganMs = nowMs;
