@@ -4,9 +4,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
@@ -14,7 +13,6 @@ import { scopes } from '../../src/access/access.ts';
 import { PlantStore } from '../../src/client/client.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { startApp } from '../support/app.ts';
-import { makeCertificate } from '../support/certificate.ts';
 import { executable, run, runOk, start } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
 import { freePort } from '../support/postgres.ts';
@@ -387,9 +385,6 @@ describe('plants', { concurrency: 2 }, () => {
       createServer((socket) => socket.once('data', () => socket.destroy())),
     );
     const closed = `http://127.0.0.1:${await freePort()}`;
-    const { cert, key } = makeCertificate(tempFolder(t), 'own');
-    const withCertificate = createHttpsServer({ cert: readFileSync(cert), key: readFileSync(key) });
-    const untrusted = (await listening(t, withCertificate)).replace('http:', 'https:');
     const failures: [string[], number, RegExp][] = [
       [
         ['list', '--url', 'http://127.0.0.1:9'],
@@ -397,11 +392,6 @@ describe('plants', { concurrency: 2 }, () => {
         /^error: Cannot connect to http:\/\/127\.0\.0\.1:9: /,
       ],
       [['add', 'x', '--url', closed], 1, /^error: Cannot connect to http:.* ECONNREFUSED /],
-      [
-        ['add', 'x', '--url', untrusted],
-        1,
-        /^error: The certificate of https:\S+ is not trusted: self-signed certificate\. If it is/,
-      ],
       [['add', 'x', '--url', cutting], 1, /^error: The response was lost, so the change may have/],
       [
         ['list', '--url', `${env['PLANT_STORE_URL']}/other`],

@@ -97,6 +97,17 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     assert.equal(await statusOf(open()), 200);
   });
 
+  it('is not trusted by commands without its certificate', async () => {
+    const { service, token } = sound();
+    const args = ['plants', 'add', 'x', '--url', service.address, '--token', token];
+    const { status, stderr } = await run(args);
+    assert.equal(status, 1, stderr);
+    assert.match(
+      stderr,
+      /^error: The certificate of https:\S+ is not trusted: self-signed certificate\. If it is/,
+    );
+  });
+
   it('uses a new certificate for new connections, and keeps the others', async (t) => {
     const { folder, first, service, open } = await start(t);
     const second = makeCertificate(folder, 'second');
