@@ -45,7 +45,7 @@ const idleCheckMs = 100;
 const maxIdleUs = 20_000;
 
 /** Load before the first round, so that the code is compiled by then. */
-const warmUpSeconds = 2;
+const maxWarmUpSeconds = 2;
 
 export interface Pace {
   rounds: number;
@@ -82,6 +82,7 @@ export async function measure(
   const systems = all.filter(({ requests }) => requests?.includes(workload.requests) ?? true);
   const results = new Map(systems.map((system) => [system, [] as Round[]]));
   for (const { pid } of systems) resetPeak(pid);
+  const warmUpSeconds = Math.min(maxWarmUpSeconds, seconds);
   for (const system of systems) await runRound(system, workload, seeded, warmUpSeconds, 0);
   for (let seed = 1; seed <= rounds; seed++) {
     for (const [system, done] of results) {

@@ -70,7 +70,7 @@ export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
 }
 
 /** A hash as latin1 text, which is a key of a Map and of `Identified`. */
-export function hashKey({ buffer, byteOffset, byteLength }: Uint8Array): string {
+function hashKey({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
 }
 

@@ -6,7 +6,7 @@
 export type CsvRecord = { line: number; fields: string[] } | { line: number; fault: string };
 
 const separators = [',', ';', '\t'] as const;
-export type Separator = (typeof separators)[number];
+type Separator = (typeof separators)[number];
 
 const unmatchedQuotes =
   'The quotes do not match. Put the field in quotes, and double each quote inside it.';

@@ -13,7 +13,7 @@ import type { ScanQuery } from '../shared/scan.ts';
 export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'] as const;
 export type PlantEvent = (typeof plantEvents)[number];
 /** How something else changed. `share-changed` has another access, and `role-changed` another role of a user. */
-export type AccessEvent =
+type AccessEvent =
   | 'shared'
   | 'share-changed'
   | 'share-ended'

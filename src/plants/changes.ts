@@ -45,7 +45,7 @@ export interface Deletion extends OfPlant {
   readonly condition: Condition | undefined;
 }
 
-export interface Restoration extends OfPlant {
+interface Restoration extends OfPlant {
   readonly kind: 'restore';
 }
 

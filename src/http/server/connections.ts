@@ -15,11 +15,9 @@ import {
   maxPipelinedRequests,
   maxPipelinedRequestsTotal,
 } from '../limits.ts';
+import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { linger, lingerOnClose } from './linger.ts';
 import { RequestScheduler } from './request-scheduler.ts';
-
-/** How often it is logged at most that connections are closed because there are too many. */
-const evictionLogMs = 60_000;
 
 interface QueuedRequest {
   response: ServerResponse;
@@ -72,10 +70,9 @@ export class Connections {
 
   /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
   limitConnections(server: Server, log: Logger): void {
-    let loggedMs = -Infinity;
-    const noteEviction = () => {
-      if (performance.now() - loggedMs < evictionLogMs) return;
-      loggedMs = performance.now();
+    const reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
+    const report = () => {
+      if (!reports.take('').isAllowed) return;
       log.warn({ connections: maxConnections }, 'connections are closed');
     };
     const hasTls = 'setSecureContext' in server;
@@ -85,7 +82,7 @@ export class Connections {
         const candidates = [strangers.idle, known.idle, strangers.all];
         const [evicted] = candidates.find(({ size }) => size > 0) ?? [];
         (evicted?.socket ?? socket).destroy();
-        noteEviction();
+        report();
         if (evicted === undefined) return;
         this.#remove(evicted);
       }

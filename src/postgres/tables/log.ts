@@ -117,7 +117,7 @@ export const logSql = {
     ORDER BY version, number LIMIT $4`,
 };
 
-export const retentionSql = {
+const retentionSql = {
   listStores: sql<readonly [store: number]>`
     SELECT store FROM plant_store.stores WHERE store >= $1 ORDER BY store LIMIT ${maxCheckedStores}`,
   readClock: sql<readonly [confirmedMs: number, aheadSinceMs: number | null]>`

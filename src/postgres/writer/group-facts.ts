@@ -14,7 +14,7 @@ export function keyOf(user: number, key: string): string {
   return `${user} ${key}`;
 }
 
-export interface ReadAhead {
+interface ReadAhead {
   lastId: number;
   /** Free ids, if too few are left above `lastId`. */
   randomIds: number[];

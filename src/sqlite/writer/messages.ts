@@ -13,7 +13,7 @@ import type { Call } from '../tables/tables.ts';
 export type Write = PackedChange | Call;
 
 /** A change as a tuple: of an object, most of the cost would be copying its keys. */
-export type PackedChange =
+type PackedChange =
   | readonly [
       'create',
       ...Author,

@@ -8,7 +8,7 @@ import { printable } from '../../client/printable.ts';
 export type Text = string | Sentence;
 
 /** Words of the page around texts, each of which is isolated: its direction does not change the order of the words. */
-export interface Sentence {
+interface Sentence {
   words: readonly string[];
   /** Each follows the word at its index. */
   texts: readonly Text[];
