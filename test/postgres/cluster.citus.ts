@@ -43,6 +43,7 @@ const spread = [
   { name: 'plant_store.migrations', by: '<none>' },
   { name: 'plant_store.named_stores', by: 'key' },
   { name: 'plant_store.plants', by: 'store' },
+  { name: 'plant_store.retention', by: '<none>' },
   { name: 'plant_store.shares', by: 'store' },
   { name: 'plant_store.stores', by: 'store' },
   { name: 'plant_store.tokens', by: 'store' },
