@@ -9,31 +9,36 @@ import { Model, type BinEntry, type Entry, type Expected } from './model.ts';
 import { accessSteps, people, scopesOfTokens, send, steps, type Step } from './requests.ts';
 import { startApp, type Answer, type TestApp } from './support/app.ts';
 import { rounds, sizeOf } from './support/rounds.ts';
-import { it } from './support/storages.ts';
+import { it, storageOf, type StorageName } from './support/storages.ts';
 
 const requests = sizeOf({ usual: 40, long: 200 });
 
 it('returns the response of a plain in-memory model for every random request', (t) =>
-  agrees(t, steps(requests), 12));
+  agrees(t, steps(requests), { SQLite: 10, PostgreSQL: 4 }));
 
 it('decides for every user, plant and operation as the model does', (t) =>
-  agrees(t, accessSteps(20), 3));
+  agrees(t, accessSteps(20), { SQLite: 2, PostgreSQL: 1 }));
 
-async function agrees(t: TestContext, arbitrary: fc.Arbitrary<Step[]>, numRuns: number) {
+async function agrees(
+  t: TestContext,
+  arbitrary: fc.Arbitrary<Step[]>,
+  runsOf: Record<StorageName, number>,
+) {
   const app = await startApp(t);
   const processes = [app, await startApp(t, { open: () => app.database.open() })] as const;
   const property = fc.asyncProperty(arbitrary, (all) => agree(processes, all));
+  const numRuns = runsOf[storageOf(t)];
   await rounds(t, (_, seed) => fc.assert(property, { seed, numRuns }));
 }
 
-let runs = 0;
+let stores = 0;
 
 /**
  * Sends the steps to two processes in turn, in stores of their own, and compares the answers with the model. What one
  * process changes, the other one must apply at once.
  */
 async function agree(processes: readonly [TestApp, TestApp], all: readonly Step[]): Promise<void> {
-  const run = ++runs;
+  const run = ++stores;
   const tokens = new Map<string, string>();
   const model = new Model();
   const etags = new EntityTags();
