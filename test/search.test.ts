@@ -23,7 +23,7 @@ const characters = [
 ];
 const owners = 20;
 const count = sizeOf({ usual: 1_500, long: 5_000 });
-const searches = sizeOf({ usual: 300, long: 3_000 });
+const searches = sizeOf({ usual: 300, long: 1_200 });
 
 it('both storages find what a plain filter finds', (t) => rounds(t, agreeOnSearches));
 

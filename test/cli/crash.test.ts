@@ -5,7 +5,7 @@ import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { addToken, call } from '../support/app.ts';
 import { serve, type Service } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
-import { shareLedger, type ShareLedger } from '../support/share-ledger.ts';
+import { shareLedger, type ShareLedger } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 
 const clients = 8;

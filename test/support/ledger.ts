@@ -4,8 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { ShareAccess } from '../../src/access/access.ts';
-import { call } from './app.ts';
-import { shareLedger } from './share-ledger.ts';
+import { call, type Answer } from './app.ts';
 
 interface Shares {
   given: { user: string; access: ShareAccess }[];
@@ -44,7 +43,7 @@ export function ledger(
 
   async function send(method: string, path: string, json?: unknown) {
     const address = addresses[Math.floor(Math.random() * addresses.length)] ?? '';
-    let response: Awaited<ReturnType<typeof call>> | undefined;
+    let response: Answer;
     try {
       response = await call(address + path, method, { token, ...(json !== undefined && { json }) });
     } catch {
@@ -135,6 +134,57 @@ export function ledger(
       if (!isSharing) return;
       const { json } = await call(`${addresses[0]}/shares`, 'GET', { token });
       shares.check((json as Shares).given);
+    },
+  };
+}
+
+type ShareState = ShareAccess | 'none' | 'unknown';
+
+/** `kind` is that of the problem; empty for a success. */
+type Response = Pick<Answer, 'status' | 'text'> & { kind: string };
+
+/** A user who shares and ends shares. */
+export interface ShareLedger {
+  /** Makes the next change of one of this client's shares. `send` resolves to undefined if there is no response. */
+  change(client: number, turn: number, send: Send): Promise<void>;
+  /** `given` is what GET /shares returns. Throws if it is missing a share or has one that ended. */
+  check(given: Shares['given']): void;
+}
+
+type Send = (method: string, path: string, json?: object) => Promise<Response | undefined>;
+
+const changes = ['read', 'write', 'none', 'none', 'write', 'none', 'read'] as const;
+/** The receiver of the shares changes after this many turns. */
+const turnsPerReceiver = 10;
+
+export function shareLedger(): ShareLedger {
+  const states = new Map<string, ShareState>();
+  return {
+    async change(client, turn, send) {
+      const user = `friend ${client} ${Math.floor(turn / turnsPerReceiver)}`;
+      const before = states.get(user) ?? 'none';
+      if (before === 'unknown') return; // that change can still take effect
+      const access = changes[turn % changes.length] ?? 'none';
+      states.set(user, 'unknown');
+      const path = `/shares/${encodeURIComponent(user)}`;
+      const isEnd = access === 'none';
+      const response = await (isEnd ? send('DELETE', path) : send('PUT', path, { access }));
+      if (response === undefined || response.kind === 'outcome-unknown') return;
+      const { status, text } = response;
+      states.set(user, status === 503 ? before : access);
+      const [absent, present] = isEnd ? [404, 204] : [201, 200];
+      if (status !== 503) assert.equal(status, before === 'none' ? absent : present, text);
+    },
+    check(given) {
+      const found = new Map(given.map(({ user, access }) => [user, access]));
+      for (const [user, expected] of states) {
+        const state = found.get(user) ?? 'none';
+        if (expected !== 'unknown') assert.equal(state, expected, `the share with ${user}`);
+        found.delete(user);
+      }
+      assert.deepEqual([...found.keys()], [], 'no share was not sent');
+      const known = [...states.values()].filter((state) => state !== 'unknown');
+      assert.ok(known.length > 0, 'some changes of shares were acknowledged');
     },
   };
 }

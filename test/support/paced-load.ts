@@ -3,8 +3,9 @@
  * recorded with its times, and checked for linearizability.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { Client, type Random, type User } from './client-under-faults.ts';
 import { faultsOf, type Operation } from './history.ts';
-import { Client, send, wholeList, type Random, type Request, type User } from './recorder.ts';
+import { send, wholeList, type Request } from './recorder.ts';
 
 export interface LoadedStore {
   name: string;
@@ -107,7 +108,9 @@ export class PacedLoad {
       const client = idle.pop() ?? clients.use(this.#connect());
       const sending = this.#send(client, store, request, dueMs)
         .then((operation) => {
-          if (operation?.exchange.kind === 'created') plants.push(operation.exchange.id);
+          if (operation !== undefined && 'id' in operation && operation.id !== undefined) {
+            if (operation.effect.kind === 'assign') plants.push(operation.id);
+          }
           return idle.push(client);
         })
         .finally(() => inFlight.delete(sending));

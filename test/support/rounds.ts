@@ -4,7 +4,7 @@
 import type { TestContext } from 'node:test';
 
 const isLong = process.argv[1]?.endsWith('.long.ts') ?? false;
-const seconds = Number(process.env['PLANT_STORE_TEST_SECONDS'] ?? sizeOf({ usual: 0, long: 30 }));
+const seconds = Number(process.env['PLANT_STORE_TEST_SECONDS'] ?? sizeOf({ usual: 0, long: 10 }));
 /** Set PLANT_STORE_TEST_SEED to repeat a failure, as far as its timing allows. */
 export const firstSeed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now() % 2 ** 31);
 

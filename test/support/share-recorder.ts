@@ -1,14 +1,14 @@
 /**
  * Clients that share, end shares and read what is shared, in a store of their own, and a check of whether each share
- * is linearizable. A share is a register that its owner and its receiver change. Reads of the owner's plants show
- * its state, because some of these plants are never deleted.
+ * is linearizable. A share is a register that its owner and its receiver change. What its receiver can do with the
+ * only plant of its owner shows its state.
  */
 import assert from 'node:assert/strict';
 import { scopes, shareAccesses, type ShareAccess } from '../../src/access/access.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken } from './app.ts';
-import { checkAgainst, type Specification, type StepOf } from './linearizability.ts';
-import { Client, type Network, type Sent, type User } from './recorder.ts';
+import { Client, type Network, type RawRequest, type User } from './client-under-faults.ts';
+import { check, type Specification, type Step } from './linearizability.ts';
 import { identify } from './tokens.ts';
 
 type State = ShareAccess | 'none';
@@ -21,19 +21,16 @@ export type ShareEffect =
   /** A request showed that the share was in one of these states. */
   | { readonly kind: 'see'; readonly states: readonly State[] };
 
-export const shareRegister: Specification<State, ShareEffect> = {
+export const share: Specification<State, ShareEffect> = {
   initial: 'none',
   isRead: ({ kind }) => kind === 'see',
   apply({ effect }, state) {
+    const isShared = state !== 'none';
     switch (effect.kind) {
       case 'set':
-        return effect.isNew === undefined || effect.isNew === (state === 'none')
-          ? effect.access
-          : undefined;
+        return effect.isNew === isShared ? undefined : effect.access;
       case 'end':
-        return effect.existed === undefined || effect.existed === (state !== 'none')
-          ? 'none'
-          : undefined;
+        return effect.existed === !isShared ? undefined : 'none';
       case 'see':
         return effect.states.includes(state) ? state : undefined;
     }
@@ -41,18 +38,26 @@ export const shareRegister: Specification<State, ShareEffect> = {
 };
 
 /** By owner and receiver. */
-export type ShareHistory = Map<string, StepOf<ShareEffect>[]>;
+export type ShareHistory = Map<string, Step<ShareEffect>[]>;
+
+/** Describes each share that is not linearizable. */
+export function shareFaultsOf(history: ShareHistory): string[] {
+  return [...history].flatMap(([key, steps]) => {
+    const fault = check(share, steps);
+    return fault === undefined ? [] : `the share ${key} is not linearizable:\n${fault}`;
+  });
+}
 
 interface ShareStore {
   owners: readonly User[];
   receivers: readonly User[];
 }
 
-export const clientsPerShareStore = 4;
+const clientsPerStore = 4;
 /** Many changes, in turn with few, so that caches have time to fill. */
 const phaseRequests = 30;
 
-/** The first plants of a store belong to its owners, in their order. */
+/** The plants of a store belong to its owners, in their order. */
 export async function makeShareStore(storage: Storage, store: string): Promise<ShareStore> {
   const make = async (name: string) => {
     const token = await addToken(storage, name, { store, scopes });
@@ -68,12 +73,9 @@ export async function makeShareStore(storage: Storage, store: string): Promise<S
   return { owners, receivers };
 }
 
-/** Describes each share that is not linearizable. */
-export function shareFaultsOf(history: ShareHistory): string[] {
-  return [...history].flatMap(([key, steps]) => {
-    const verdict = checkAgainst(shareRegister, steps);
-    return verdict === undefined ? [] : `the share ${key} is not linearizable:\n${verdict}`;
-  });
+interface ShareRequest extends RawRequest {
+  /** What the response shows about shares of the receiver. The status is undefined if it is lost. */
+  effects(status: number | undefined, body: string): [owner: User, ShareEffect][];
 }
 
 /** Sends `requests` requests, or fewer if aborted. */
@@ -85,107 +87,110 @@ export async function recordShares(
   const history: ShareHistory = new Map();
   let left = network.requests;
 
-  const append = (sent: Sent, who: User, owner: User, receiver: User, effect: ShareEffect) => {
-    const isUnknown = effect.kind !== 'see' && sent.failure !== '';
-    const key = `${owner.name} with ${receiver.name}`;
-    const steps = history.get(key) ?? [];
-    steps.push({ who, call: sent.call, end: isUnknown ? Infinity : sent.end, effect });
-    history.set(key, steps);
+  const anyRequest = (owner: User, receiver: User): ShareRequest => {
+    const changes = Math.floor(left / phaseRequests) % 2 === 0 ? 60 : 10;
+    const kind = random(100);
+    if (kind < changes / 2) return set(owner, receiver, any(shareAccesses));
+    if (kind < changes) return random(2) === 0 ? end(owner, receiver) : leave(owner, receiver);
+    return any(readsOf(owners, owner, receiver));
   };
-
-  /** Undefined if it failed, and for a change, if it had no effect. */
-  async function send(client: Client, user: User, method: string, path: string, json?: object) {
-    const sent = await client.exchange(bytesOf(user, method, path, json));
-    if (sent === undefined) return undefined;
-    const { response, failure } = sent;
-    count(`share ${failure === '' ? `${method} ${response?.status}` : failure}`);
-    const isUnknown = failure === 'no response' || failure === 'outcome-unknown';
-    return failure === '' || (isUnknown && method !== 'GET')
-      ? { ...sent, status: response?.status, body: response?.body ?? '' }
-      : undefined;
-  }
-
-  async function share(client: Client, owner: User, receiver: User): Promise<void> {
-    const access = any(shareAccesses);
-    const sent = await send(client, owner, 'PUT', `/shares/${receiver.name}`, { access });
-    if (sent === undefined) return;
-    if (sent.failure === '') assert.ok(sent.status === 200 || sent.status === 201, sent.body);
-    const isNew = sent.failure === '' ? sent.status === 201 : undefined;
-    append(sent, owner, owner, receiver, { kind: 'set', access, isNew });
-  }
-
-  async function unshare(client: Client, owner: User, receiver: User): Promise<void> {
-    const [who, other] = random(2) === 0 ? [owner, receiver] : [receiver, owner];
-    const sent = await send(client, who, 'DELETE', `/shares/${other.name}`);
-    if (sent === undefined) return;
-    if (sent.failure === '') assert.ok(sent.status === 204 || sent.status === 404, sent.body);
-    const existed = sent.failure === '' ? sent.status === 204 : undefined;
-    append(sent, who, owner, receiver, { kind: 'end', existed });
-  }
-
-  const seen = (isShared: boolean): ShareEffect => ({
-    kind: 'see',
-    states: isShared ? shareAccesses : ['none'],
-  });
-
-  /** One request shows the shares of all owners. */
-  async function list(client: Client, receiver: User): Promise<void> {
-    const path = `/plants?fields=id&limit=${any([20, 100])}`;
-    const sent = await send(client, receiver, 'GET', path);
-    if (sent === undefined) return;
-    assert.equal(sent.status, 200, sent.body);
-    const ids = (JSON.parse(sent.body) as { id: number }[]).map(({ id }) => id);
-    for (const [at, owner] of owners.entries()) {
-      append(sent, receiver, owner, receiver, seen(ids.includes(at + 1)));
-    }
-  }
-
-  async function find(client: Client, receiver: User, owner: User): Promise<void> {
-    const sent = await send(client, receiver, 'GET', `/plants/${owners.indexOf(owner) + 1}`);
-    if (sent !== undefined) append(sent, receiver, owner, receiver, seen(sent.status === 200));
-  }
-
-  async function show(client: Client, receiver: User): Promise<void> {
-    const sent = await send(client, receiver, 'GET', '/shares');
-    if (sent === undefined) return;
-    const shown: { received: { user: string; access: ShareAccess }[] } = JSON.parse(sent.body);
-    for (const owner of owners) {
-      const received = shown.received.find(({ user }) => user === owner.name);
-      const states = [received?.access ?? 'none'] as const;
-      append(sent, receiver, owner, receiver, { kind: 'see', states });
-    }
-  }
-
-  /** The receiver deletes a plant that nobody else knows. */
-  async function remove(client: Client, receiver: User, owner: User): Promise<void> {
-    const created = await send(client, owner, 'POST', '/plants?fields=id', { name: 'probe' });
-    if (created?.status !== 201) return;
-    const { id }: { id: number } = JSON.parse(created.body);
-    const sent = await send(client, receiver, 'DELETE', `/plants/${id}`);
-    if (sent === undefined || sent.failure !== '') return;
-    const states: readonly State[] = sent.status === 204 ? ['write'] : ['none', 'read'];
-    append(sent, receiver, owner, receiver, { kind: 'see', states });
-    if (sent.status !== 204) await send(client, owner, 'DELETE', `/plants/${id}`);
-  }
-
   const work = async () => {
     using client = new Client(network);
     while (left-- > 0 && !signal.aborted) {
       const [owner, receiver] = [any(owners), any(receivers)];
-      const changes = Math.floor(left / phaseRequests) % 2 === 0 ? 60 : 10;
-      const kind = random(100);
-      if (kind < changes / 2) await share(client, owner, receiver);
-      else if (kind < changes) await unshare(client, owner, receiver);
-      else await any([list, list, find, show, remove])(client, receiver, owner);
+      const request = anyRequest(owner, receiver);
+      const sent = await client.exchange(request);
+      if (sent === undefined) continue;
+      const { response, failure, isLost, call } = sent;
+      const isRead = request.method === 'GET' || request.method === 'PATCH';
+      count(`share ${failure === '' ? `${request.method} ${response?.status}` : failure}`);
+      if (failure !== '' && (isRead || !isLost)) continue;
+      const status = isLost ? undefined : response?.status;
+      for (const [of, effect] of request.effects(status, response?.body ?? '')) {
+        const key = `${of.name} with ${receiver.name}`;
+        const step = { who: request.user, call, end: isLost ? Infinity : sent.end, effect };
+        history.set(key, [...(history.get(key) ?? []), step]);
+      }
     }
   };
-  await Promise.all(Array.from({ length: clientsPerShareStore }, work));
+  await Promise.all(Array.from({ length: clientsPerStore }, work));
   return history;
 }
 
-function bytesOf(user: User, method: string, path: string, json?: object): string {
-  const head = `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${user.token}\r\n`;
-  if (json === undefined) return `${head}\r\n`;
-  const body = JSON.stringify(json);
-  return `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+function set(owner: User, receiver: User, access: ShareAccess): ShareRequest {
+  const effects = (status: number | undefined): [User, ShareEffect][] => {
+    const isNew = meaningOf(status, { 201: true, 200: false });
+    return [[owner, { kind: 'set', access, isNew }]];
+  };
+  const target = `/shares/${receiver.name}`;
+  return { user: owner, method: 'PUT', target, json: { access }, effects };
+}
+
+function end(owner: User, receiver: User): ShareRequest {
+  const effects = (status: number | undefined): [User, ShareEffect][] => {
+    const existed = meaningOf(status, { 204: true, 404: false });
+    return [[owner, { kind: 'end', existed }]];
+  };
+  return { user: owner, method: 'DELETE', target: `/shares/${receiver.name}`, effects };
+}
+
+/** The receiver ends the share. */
+function leave(owner: User, receiver: User): ShareRequest {
+  return { ...end(owner, receiver), user: receiver, target: `/shares/${owner.name}` };
+}
+
+function readsOf(owners: readonly User[], owner: User, user: User): ShareRequest[] {
+  const see = (of: User, states: readonly State[] = []): [User, ShareEffect] => [
+    of,
+    { kind: 'see', states },
+  ];
+  const byStatus =
+    (states: Record<number, readonly State[]>): ShareRequest['effects'] =>
+    (status) => [see(owner, meaningOf(status, states))];
+  const plant = `/plants/${owners.indexOf(owner) + 1}`;
+  return [
+    {
+      user,
+      method: 'GET',
+      target: '/plants?fields=id,access',
+      effects(_, body) {
+        const plants: { id: number; access: ShareAccess }[] = JSON.parse(body);
+        return owners.map((of, at) => {
+          return see(of, [plants.find(({ id }) => id === at + 1)?.access ?? 'none']);
+        });
+      },
+    },
+    {
+      user,
+      method: 'GET',
+      target: '/shares',
+      effects(_, body) {
+        const shown: { received: { user: string; access: ShareAccess }[] } = JSON.parse(body);
+        return owners.map((of) => {
+          return see(of, [shown.received.find((one) => one.user === of.name)?.access ?? 'none']);
+        });
+      },
+    },
+    {
+      user,
+      method: 'GET',
+      target: plant,
+      effects: byStatus({ 200: shareAccesses, 404: ['none'] }),
+    },
+    {
+      // It changes nothing, but only some can.
+      user,
+      method: 'PATCH',
+      target: plant,
+      json: { name: owner.name },
+      effects: byStatus({ 200: ['write'], 403: ['read'], 404: ['none'] }),
+    },
+  ];
+}
+
+/** Undefined if the response is lost. */
+function meaningOf<T>(status: number | undefined, meanings: Record<number, T>): T | undefined {
+  if (status === undefined) return undefined;
+  assert.ok(status in meanings, `unexpected status ${status}`);
+  return meanings[status];
 }

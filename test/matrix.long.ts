@@ -1,1 +1,0 @@
-await import('./matrix.test.ts');
