@@ -29,14 +29,14 @@ import type { Problem } from '../../src/problem.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage, PlantQuery } from '../../src/plants/plant-storage.ts';
 import { credentialOf } from '../../src/access/token.ts';
-import type { WriteSettings } from '../../src/storage.ts';
 import { changeContract } from '../change.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
-import { storageContract, type StorageUnderTest } from '../storage.contract.ts';
+import { storageContract } from '../storage.contract.ts';
 import { creationOf } from '../../src/plants/changes.ts';
 import { addToken } from '../support/app.ts';
 import { seededRandom } from '../support/random.ts';
+import { sharedScene } from '../support/scene.ts';
 import { tempFolder } from '../support/temp.ts';
 import { identify } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -48,22 +48,15 @@ async function open(t: TestContext): Promise<SqliteStorage> {
   return openAgain(t);
 }
 
-async function openAgain(t: TestContext, settings?: WriteSettings): Promise<SqliteStorage> {
-  const storage = new SqliteStorage(path, { create: true, ...settings });
+async function openAgain(t: TestContext): Promise<SqliteStorage> {
+  const storage = new SqliteStorage(path, { create: true });
   t.after(() => storage[Symbol.asyncDispose]());
   return storage;
 }
 
-async function run(sql: string): Promise<void> {
-  using database = new DatabaseSync(path);
-  database.exec(sql);
-}
-
-const engine: StorageUnderTest = { name: 'SQLite', open, openAgain, run };
-storageContract(engine);
-shareContract(engine);
-userContract(engine);
-changeContract(engine);
+const scene = sharedScene('SQLite');
+for (const contract of [storageContract, shareContract, userContract, changeContract])
+  contract('SQLite', scene);
 
 class RecordingDatabase extends DatabaseSync {
   readonly statements: string[] = [];
