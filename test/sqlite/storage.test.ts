@@ -30,6 +30,7 @@ import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
 import type { PlantPage, PlantQuery } from '../../src/plants/plant-storage.ts';
 import { credentialOf } from '../../src/access/token.ts';
 import { changeContract } from '../change.contract.ts';
+import { quotaContract } from '../quota.contract.ts';
 import { shareContract } from '../share.contract.ts';
 import { userContract } from '../user.contract.ts';
 import { storageContract } from '../storage.contract.ts';
@@ -55,8 +56,11 @@ async function openAgain(t: TestContext): Promise<SqliteStorage> {
 }
 
 const scene = sharedScene('SQLite');
-for (const contract of [storageContract, shareContract, userContract, changeContract])
-  contract('SQLite', scene);
+storageContract('SQLite', scene);
+shareContract('SQLite', scene);
+userContract('SQLite', scene);
+changeContract('SQLite', scene);
+quotaContract('SQLite', scene);
 
 class RecordingDatabase extends DatabaseSync {
   readonly statements: string[] = [];
