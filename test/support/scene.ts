@@ -16,7 +16,7 @@ import { plantFields, type Plant } from '../../src/plants/plant.ts';
 import type { PlantQuery } from '../../src/plants/plant-storage.ts';
 import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { shared } from './shared.ts';
-import { testDatabase, type StorageName, type TestDatabase } from './storages.ts';
+import { storageOf, testDatabase, type StorageName, type TestDatabase } from './storages.ts';
 import { identify } from './tokens.ts';
 
 type Options = Partial<Omit<NewToken, 'user'>>;
@@ -56,13 +56,13 @@ export function sharedScene(engine: StorageName): () => Scene {
 }
 
 /** For a test that needs the database for itself. */
-export async function ownScene(t: TestContext, engine?: StorageName): Promise<Scene> {
+export async function ownScene(t: TestContext, engine = storageOf(t)): Promise<Scene> {
   return sceneIn(await openTwice(t, engine));
 }
 
 type Opened = Pick<Scene, 'database' | 'storage' | 'other'>;
 
-async function openTwice(t: Pick<TestContext, 'after'>, engine?: StorageName): Promise<Opened> {
+async function openTwice(t: Pick<TestContext, 'after'>, engine: StorageName): Promise<Opened> {
   const database = await testDatabase(t, engine);
   return { database, storage: await openAgain(t, database), other: await openAgain(t, database) };
 }
