@@ -1,23 +1,39 @@
 /**
- * An index over a million plants, which takes longer than any limit of time that the service has: 3 seconds
- * for a statement, 4 for its answer, and 5 for SQLite's lock. An older version reads meanwhile, under load.
+ * Upgrades of large tables, and those that are interrupted or that an older version must not undo.
  */
 import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
-import type { TestContext } from 'node:test';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { describe, test, type TestContext } from 'node:test';
+import { Client } from 'pg';
+import { encodeSchema, readMigrations, schemaAfter } from '../src/shared/migrations.ts';
 import { call } from './support/app.ts';
-import { runOk, serve } from './support/command.ts';
+import { run, runOk, serve, start } from './support/command.ts';
+import { databaseFile, fill } from './support/database.ts';
 import { ledger } from './support/ledger.ts';
+import { withIds } from './support/many-rows.ts';
 import { query } from './support/postgres.ts';
-import { it, storageOf, emptyDatabase, type TestDatabase } from './support/storages.ts';
+import { emptyDatabase, it, storageOf } from './support/storages.ts';
 import { until } from './support/until.ts';
-import { newerProgram } from './support/versions.ts';
+import {
+  ask,
+  backfill,
+  column,
+  indexOfSqlite,
+  newerProgram,
+  newerWords,
+  older,
+  ready,
+} from './support/versions.ts';
 
+/**
+ * An index over a million plants takes longer than any limit of time that the service has: 3 seconds for a statement, 4
+ * for its answer, and 5 for SQLite's lock. The expressions are costly, so that a million rows are enough.
+ */
 const plants = 1_000_000;
 const maxLimitMs = 10_000;
 const users = 8;
 
-/** The expressions are costly, so that a million rows are enough. */
 const index = {
   sqlite: `
     CREATE INDEX plants_by_note
@@ -31,16 +47,19 @@ it('upgrades a large table while an older version serves, and loses nothing', as
   const database = await emptyDatabase(t);
   const env = { PLANT_STORE_DATABASE: database.url };
   const reader = await runOk(['token', 'create', 'alice'], { env });
-  await fillWithMany(database);
+  await database.run(`
+    INSERT INTO plants (store, id, owner, tag, name)
+    ${withIds(plants)} SELECT store, id, 1, '', 'plant ' || id FROM stores, ids ORDER BY id;
+    UPDATE stores SET last_id = ${plants}`);
   const store = ['--store', 'ledger', '--role', 'manager'];
-  const older = await serve(t, ['--log-level', 'silent'], { env });
-  const addresses = [older.address];
+  const service = await serve(t, ['--log-level', 'silent'], { env });
+  const addresses = [service.address];
   const book = ledger(addresses, await runOk(['token', 'create', 'maria', ...store], { env }));
   await book.begin();
   let goesOn = true;
   t.after(() => (goesOn = false)); // else it would ask for ever if the test fails
   const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => goesOn));
-  const reads = readAlways(older.address, reader, () => goesOn);
+  const reads = readAlways(service.address, reader, () => goesOn);
   const created = () => book.counts['POST 201'] ?? 0;
   await until('there is load', () => created() > 100);
 
@@ -72,10 +91,9 @@ async function upgrade(t: TestContext, env: Record<string, string>, program: str
   const migrating = isSqlite ? runOk(['migrate'], options) : undefined;
   const services = [serve(t, [], options), serve(t, [], options)].map(async (starting) => {
     const { address } = await starting;
-    const ready = async () => (await call(`${address}/readyz`, 'GET')).status;
     // A file is upgraded before the service listens, a server's database while it does.
-    assert.equal(await ready(), isSqlite ? 200 : 503);
-    await until('it is ready', async () => (await ready()) === 200, 120_000);
+    assert.equal(await ready(address), isSqlite ? 200 : 503);
+    await until('it is ready', async () => (await ready(address)) === 200, 120_000);
     return address;
   });
   await migrating;
@@ -103,21 +121,131 @@ function readAlways(address: string, token: string, goesOn: () => boolean) {
   return reads;
 }
 
-async function fillWithMany({ url }: TestDatabase): Promise<void> {
-  if (!url.startsWith('sqlite:')) {
-    await query(
-      url,
-      `INSERT INTO plant_store.plants (store, id, owner, tag, name)
-       SELECT store, plant, id, '', 'plant ' || plant
-       FROM plant_store.users, generate_series(1, ${plants}) AS plant;
-       UPDATE plant_store.stores SET last_id = ${plants}`,
-    );
-    return;
-  }
-  using database = new DatabaseSync(url.slice('sqlite:'.length));
-  database.exec(`
-    WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ${plants})
-    INSERT INTO plants (store, id, owner, tag, name)
-    SELECT store, id, user, '', 'plant ' || id FROM users, ids ORDER BY id;
-    UPDATE stores SET last_id = ${plants}`);
+test('SQLite: an upgrade is in a backup: an older version can create one, but not restore it', async (t) => {
+  const { folder, path, url } = databaseFile(t);
+  await fill(path, 3);
+  const program = newerProgram(t, { older: 'continue', sqlite: indexOfSqlite });
+  await runOk(['migrate', '--database', url], { program });
+  const backup = join(folder, 'backup.db');
+  await runOk(['backup', backup, '--database', url]);
+  const args = ['restore', backup, '--database', `sqlite:${join(folder, 'restored.db')}`];
+  const { status, stderr } = await run(args);
+  assert.equal(status, 1);
+  assert.match(stderr, newerWords);
+  await runOk(args, { program });
+});
+
+describe('PostgreSQL: an upgrade', { concurrency: 3 }, () => {
+  test('has changed nothing if it gets SIGKILL half-way, and another process completes it', async (t) => {
+    const setting = await blocked(t, column + backfill, 'SELECT FROM plant_store.plants');
+    const first = setting.migrate();
+    await until('it waits for the lock', setting.waits);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    assert.equal(await setting.number(), before);
+    const service = await serve(t, [], setting);
+    assert.equal(await ready(service.address), 503);
+    assert.match(service.log(), /the database is being upgraded to a newer schema/);
+    await setting.unblock();
+    await until('the replica is ready', async () => (await ready(service.address)) === 200);
+    assert.equal(await setting.number(), done);
+    assert.equal(await setting.read(), 200);
+  });
+
+  test('is logged with its cause if it fails, and not retried with each request', async (t) => {
+    const setting = await blocked(t, `SELECT nextval('attempts'); SELECT 1 / 0;`, 'SELECT 1');
+    await setting.select('CREATE SEQUENCE attempts'); // which no rollback sets back
+    const service = await serve(t, [], setting);
+    await until('it is in the log', async () => {
+      assert.equal(await ready(service.address), 503);
+      return service.log().includes('division by zero');
+    });
+    for (let request = 0; request < 20; request++) assert.equal(await ready(service.address), 503);
+    assert.deepEqual(await setting.select('SELECT last_value FROM attempts'), [
+      { last_value: '1' },
+    ]);
+    assert.equal(await setting.read(), 200);
+  });
+
+  test('does not block other requests while it waits for a lock', async (t) => {
+    const setting = await blocked(t, column, 'SELECT FROM plant_store.plants');
+    const { ended } = setting.migrate();
+    const statuses = new Set<number>();
+    const over = new AbortController();
+    t.after(() => over.abort());
+    const reading = (async () => {
+      while (!over.signal.aborted) statuses.add(await setting.read());
+    })();
+    for (const waits of [true, false, true, false])
+      await until(`it waits: ${waits}`, async () => (await setting.waits()) === waits, 20_000);
+    over.abort();
+    await reading;
+    assert.deepEqual([...statuses], [200]);
+    await setting.unblock();
+    assert.deepEqual(await ended, [0, null]);
+    assert.equal(await setting.number(), done);
+  });
+
+  for (const [how, sql, end] of [
+    ['fails', 'SELECT 1 / 0;', [1, null]],
+    ['gets a signal', column, [null, 'SIGINT']],
+  ] as const)
+    test(`lets the older versions that it refuses serve again if it ${how}`, async (t) => {
+      const setting = await blocked(t, sql, 'SELECT 1', 'refused');
+      const { child, ended } = setting.migrate();
+      await until('older versions stop', async () => (await setting.read()) === 503, 20_000);
+      if (end[1] !== null) child.kill(end[1]);
+      assert.deepEqual(await ended, end);
+      assert.equal(await setting.number(), before);
+      await until('older versions serve again', async () => (await setting.read()) === 200);
+    });
+});
+
+/** A database of an older version, and a transaction that a statement of the migration waits for. */
+async function blocked(
+  t: TestContext,
+  postgres: string,
+  lock: string,
+  olderVersions: 'continue' | 'refused' = 'continue',
+) {
+  const database = await emptyDatabase(t, 'PostgreSQL');
+  const { env, token, service } = await older(t, database);
+  const program = newerProgram(t, { older: olderVersions, postgres });
+  const blocker = new Client({ connectionString: database.url });
+  blocker.on('error', () => {}); // its database is dropped
+  await blocker.connect();
+  t.after(() => blocker.end());
+  await blocker.query(`BEGIN; ${lock}`);
+  const select = async (sql: string) =>
+    (await query(database.url, sql)) as Record<string, unknown>[];
+  return {
+    env,
+    program,
+    select,
+    read: async () => (await ask(service, token, 'GET')).status,
+    unblock: () => blocker.query('COMMIT'),
+    migrate: () => {
+      const child = start(['migrate'], { env, program });
+      t.after(() => child.kill('SIGKILL'));
+      return { child, ended: once(child, 'close') };
+    },
+    /** Whether the migration waits for the lock. */
+    waits: async () => {
+      const rows = await select(
+        `SELECT 1 FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ALTER TABLE%'`,
+      );
+      return rows.length > 0;
+    },
+    async number() {
+      const [row] = await select('SELECT version FROM plant_store.migrations');
+      return row?.['version'];
+    },
+  };
 }
+
+const migrations = readMigrations(new URL('../src/postgres/migrations/', import.meta.url));
+const schema = migrations.reduce(schemaAfter, { version: 0, usableFrom: 0 });
+/** The number of the schema before the upgrade, and after it. */
+const before = encodeSchema(schema);
+const done = encodeSchema({ ...schema, version: schema.version + 1 });

@@ -7,14 +7,22 @@ import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { call } from './support/app.ts';
-import { run, runOk, serve, start } from './support/command.ts';
+import { run, runHere, runOk, serve, start } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { itOnce, emptyDatabase, type TestDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
-import { newerProgram } from './support/versions.ts';
-import { ask, backfill, column, index, indexOfSqlite, newerWords, older } from './upgrade.ts';
+import {
+  ask,
+  backfill,
+  column,
+  indexOfSqlite,
+  newerProgram,
+  newerWords,
+  older,
+  ready,
+} from './support/versions.ts';
 
 itOnce('an older version keeps serving and can start if the newer schema allows it', async (t) => {
   const database = await emptyDatabase(t);
@@ -26,13 +34,14 @@ itOnce('an older version keeps serving and can start if the newer schema allows 
       ALTER TABLE plants ADD COLUMN note TEXT;
       UPDATE plants SET note = name;
       CREATE INDEX plants_by_name ON plants (store, name, id);`,
-    postgres: column + backfill + index,
+    postgres:
+      column + backfill + 'CREATE INDEX plants_by_name ON plant_store.plants (store, name, id);',
   });
   await runOk(['migrate'], { env, program });
   const newer = await serve(t, [], { env, program });
   const restarted = await serve(t, [], { env });
   for (const [at, one] of [service, newer, restarted, service].entries()) {
-    assert.equal((await call(`${one.address}/readyz`, 'GET')).status, 200);
+    assert.equal(await ready(one.address), 200);
     assert.equal((await ask(one, token, 'POST', { id: 6 + at, name: 'later' })).status, 201);
     const { json } = await ask(service, token, 'GET');
     assert.equal((json as unknown[]).length, 6 + at);
@@ -71,8 +80,9 @@ itOnce(
     };
     const creating = Array.from({ length: 4 }, create);
     await until('there is load', () => created > 100);
-    await runOk(['migrate'], { env, program });
+    const newer = await serve(t, [], { env, program });
     await Promise.all(creating);
+    await until('it is upgraded', async () => (await ready(newer.address)) === 200);
     const [counted] = await asOwner(database, 'SELECT plants FROM counted');
     const [all] = await asOwner(database, 'SELECT count(*) AS plants FROM plants');
     assert.deepEqual([counted?.['plants'], all?.['plants']].map(Number), [created, created]);
@@ -82,10 +92,9 @@ itOnce(
     }
     assert.match(service.log(), newerWords);
     assert.match(service.log(), /Update Plant Store, or choose another database\./);
-    const restarted = await run(['serve', '--port', '0'], { env });
+    const restarted = await runHere(['serve', '--port', '0'], { env });
     assert.equal(restarted.status, 1);
     assert.match(restarted.stderr, newerWords);
-    const newer = await serve(t, [], { env, program });
     assert.equal((await ask(newer, token, 'GET')).status, 200);
   },
 );

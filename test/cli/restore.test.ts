@@ -25,8 +25,7 @@ import { run, runHere, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
-import { newerProgram } from '../support/versions.ts';
-import { indexOfSqlite } from '../upgrade.ts';
+import { indexOfSqlite, newerProgram } from '../support/versions.ts';
 import { identify } from '../support/tokens.ts';
 
 type Scope = Pick<TestContext, 'after'>;

@@ -4,23 +4,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from 'pg';
-import type { Caller } from '../../src/access/access.ts';
 import type { ChangeOptions } from '../../src/plants/plant-storage.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { addToken } from '../support/app.ts';
-import { it, testDatabase } from '../support/storages.ts';
-import { identify } from '../support/tokens.ts';
+import { ownScene } from '../support/scene.ts';
+import { it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const insert = (store: number, id: number) =>
   `INSERT INTO plants (store, id, owner, tag, name) VALUES (${store}, ${id}, 1, '', 'foreign')`;
-
-async function caller(storage: Storage): Promise<Caller> {
-  const grant = await identify(storage, await addToken(storage, 'alice'));
-  assert.ok(grant);
-  return grant.caller;
-}
 
 /** The id of the plant, or why there is none. */
 async function outcomeOf(change: Promise<{ id: number } | undefined>): Promise<unknown> {
@@ -32,16 +24,15 @@ async function outcomeOf(change: Promise<{ id: number } | undefined>): Promise<u
 }
 
 /** What the log has of plants. */
-async function logOf({ log }: Storage): Promise<string[]> {
-  const { changes } = await log.list({ store: 'main', limit: 100 });
+async function logOf({ log }: Storage, store: string): Promise<string[]> {
+  const { changes } = await log.list({ store, limit: 100 });
   const ofPlants = changes.filter(({ plant }) => plant !== undefined);
   return ofPlants.map(({ event, plant }) => `${event} ${plant}`);
 }
 
 it('an id that another program has used is taken, and the next id is above it', async (t) => {
-  const database = await testDatabase(t);
-  await using storage = await database.open();
-  const alice = await caller(storage);
+  const { database, storage, store, caller } = await ownScene(t);
+  const alice = await caller('alice');
   const create = (id?: number, options?: ChangeOptions) =>
     outcomeOf(storage.plants.create(alice, { name: 'a', ...(id && { id }) }, options));
   assert.equal(await create(), 1);
@@ -49,13 +40,12 @@ it('an id that another program has used is taken, and the next id is above it', 
   for (let time = 0; time < 2; time++) assert.equal(await create(2, { key: 'key' }), 'id-taken');
   await database.run(insert(alice.store, 3));
   assert.deepEqual(await Promise.all([create(), create(3), create()]), [4, 'id-taken', 5]);
-  assert.deepEqual(await logOf(storage), ['created 1', 'created 4', 'created 5']);
+  assert.deepEqual(await logOf(storage, store), ['created 1', 'created 4', 'created 5']);
 });
 
 test('a group that meets plants of another program is decided again (PostgreSQL)', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
-  await using storage = await database.open();
-  const alice = await caller(storage);
+  const { database, storage, store, caller } = await ownScene(t, 'PostgreSQL');
+  const alice = await caller('alice');
   const { plants } = storage;
   await plants.create(alice, { name: 'a', id: 1 });
   await plants.delete(alice, 1);
@@ -75,5 +65,5 @@ test('a group that meets plants of another program is decided again (PostgreSQL)
   await other.query('COMMIT');
   assert.deepEqual(await Promise.all(outcomes), ['id-taken', 'id-taken', 3]);
   assert.equal(await keyed(), 'id-taken');
-  assert.deepEqual(await logOf(storage), ['created 1', 'deleted 1', 'created 3']);
+  assert.deepEqual(await logOf(storage, store), ['created 1', 'deleted 1', 'created 3']);
 });

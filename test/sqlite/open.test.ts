@@ -16,14 +16,14 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, it } from 'node:test';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
-import { run, runHere, runOk } from '../support/command.ts';
+import { run, runHere, runOk, runProcess } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
@@ -47,11 +47,6 @@ function assertRefused(path: string, message: RegExp, options = create): void {
   assert.deepEqual(read(), before);
 }
 
-function foreignDatabase(path: string): void {
-  using database = new DatabaseSync(path);
-  database.exec('CREATE TABLE notes (text); PRAGMA user_version = 1');
-}
-
 function setVersion(path: string, version: number): void {
   using database = new DatabaseSync(path);
   const number = encodeSchema({ version, usableFrom: version });
@@ -63,8 +58,8 @@ describe('opening a database', () => {
     const { folder, path } = databaseFile(t);
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
-    const database = openDatabase(path, create);
-    t.after(() => database.close());
+    using database = openDatabase(path, create);
+    assert.equal(versionOf(database), newestVersion);
     database.exec("INSERT INTO stores (name) VALUES ('main')"); // creates the WAL
     const modes = readdirSync(folder).map((file) => [
       file,
@@ -77,12 +72,6 @@ describe('opening a database', () => {
     ]);
   });
 
-  it('creates the newest schema in a new file', (t) => {
-    using database = openDatabase(databaseFile(t).path, create);
-    assert.equal(versionOf(database), newestVersion);
-    assert.ok(newestVersion >= 1);
-  });
-
   it('keeps the content of an existing database', async (t) => {
     const { path } = databaseFile(t);
     await fill(path, 3);
@@ -92,14 +81,11 @@ describe('opening a database', () => {
   });
 
   it('lets several processes create and migrate the same new file at the same time', async (t) => {
-    const folder = tempFolder(t);
-    for (let round = 0; round < 3; round++) {
-      const path = join(folder, `${round}.db`);
-      const migrate = () => run(['migrate', '--database', `sqlite:${path}`]);
-      const outcomes = await Promise.all([migrate(), migrate(), migrate()]);
-      for (const { status, stderr } of outcomes) assert.deepEqual([status, stderr], [0, '']);
-      assert.deepEqual(soundIds(path), []);
-    }
+    const { path, url } = databaseFile(t);
+    const migrate = () => runProcess(['migrate', '--database', url]);
+    const outcomes = await Promise.all([migrate(), migrate(), migrate()]);
+    for (const { status, stderr } of outcomes) assert.deepEqual([status, stderr], [0, '']);
+    assert.deepEqual(soundIds(path), []);
   });
 
   it('treats names with a special meaning in SQLite as file names', async (t) => {
@@ -147,17 +133,23 @@ describe('a database is refused', () => {
     }
   });
 
-  it('if the file is text', (t) => {
-    const { path } = databaseFile(t);
-    writeFileSync(path, 'Monstera, indoor\n'.repeat(100));
-    assertRefused(path, /is not an SQLite database\. Choose another file with --database\.$/);
-  });
-
-  it('if it belongs to another program', (t) => {
-    const { folder, path } = databaseFile(t);
-    foreignDatabase(path);
-    assertRefused(path, /is an SQLite database of another program\. Choose another file/);
-    assert.deepEqual(readdirSync(folder), ['plants.db']);
+  it('if it is something else, or damaged', async (t) => {
+    const newFile = () => databaseFile(t).path;
+    const [text, foreign, damaged] = [newFile(), newFile(), newFile()];
+    writeFileSync(text, 'Monstera, indoor\n'.repeat(100));
+    const other = new DatabaseSync(foreign);
+    other.exec('CREATE TABLE notes (text); PRAGMA user_version = 1');
+    other.close();
+    await fill(damaged, 1);
+    writeFileSync(damaged, readFileSync(damaged).fill(0xaa, 100, 4096)); // its first page
+    for (const [path, message] of [
+      [text, /is not an SQLite database\. Choose another file with --database\.$/],
+      [foreign, /is an SQLite database of another program\. Choose another file/],
+      [damaged, /is damaged\. Keep this file, and restore a backup to another path\.$/],
+    ] as const) {
+      assertRefused(path, message);
+      assert.deepEqual(readdirSync(dirname(path)), ['plants.db']);
+    }
   });
 
   it('if a newer Plant Store wrote it, with and without migrating', async (t) => {
@@ -171,14 +163,6 @@ describe('a database is refused', () => {
     assert.deepEqual(soundIds(path), [1]);
     setVersion(path, newestVersion);
     openDatabase(path, dontCreate).close();
-  });
-
-  it('if its first page is damaged', async (t) => {
-    const { path } = databaseFile(t);
-    await fill(path, 1);
-    const bytes = readFileSync(path);
-    writeFileSync(path, bytes.fill(0xaa, 100, 4096));
-    assertRefused(path, /is damaged\. Keep this file, and restore a backup to another path\.$/);
   });
 
   it('if another process keeps it locked until the deadline, also without a -shm file', async (t) => {
@@ -328,58 +312,28 @@ it('each wrong path gets a reason, and no command shows a stack', async (t) => {
   assert.deepEqual(soundIds(join(folder, 'nowhere')), [1]);
 });
 
-const skip = withoutUnprivileged;
-// In parallel, because most of the time is spent waiting.
-describe('an inaccessible database is refused', { concurrency: true, skip }, () => {
-  async function refusal(t: TestContext, prepare: (folder: string, path: string) => void) {
-    const folder = join(tempFolder(t), 'store');
-    const path = join(folder, 'plants.db');
-    mkdirSync(folder);
-    prepare(folder, path);
-    chmodSync(join(folder, '..'), 0o755);
-    const outcome = await run(['migrate', '--database', `sqlite:${path}`], unprivileged);
-    chmodSync(folder, 0o700); // so that it can be deleted
-    assert.equal(outcome.status, 1, outcome.stderr);
-    return outcome.stderr;
-  }
-
+it('each path without permission gets a reason', { skip: withoutUnprivileged }, async (t) => {
   const writeAccessNeeded =
     /^error: Cannot write to .* \(permission denied\)\. SQLite needs write access to both\. Fix the permissions, or choose another path/;
-
-  it('a file without write permission', async (t) => {
-    const stderr = await refusal(t, (folder, path) => {
+  const cannotBeCreated =
+    /^error: .*plants\.db cannot be created: permission denied\. Choose another path/;
+  const paths = [
+    [0o444, 0o777, writeAccessNeeded],
+    [0o000, 0o777, writeAccessNeeded],
+    [0o666, 0o555, writeAccessNeeded],
+    [undefined, 0o555, cannotBeCreated],
+  ] as const;
+  const refusals = paths.map(async ([ofFile, ofFolder, message]) => {
+    const { folder, path, url } = databaseFile(t);
+    if (ofFile !== undefined) {
       openDatabase(path, create).close();
-      chmodSync(path, 0o444);
-      chmodSync(folder, 0o777);
-    });
-    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
-  });
-
-  it('a file in a folder without write permission', async (t) => {
-    const stderr = await refusal(t, (folder, path) => {
-      openDatabase(path, create).close();
-      chmodSync(path, 0o666);
-      chmodSync(folder, 0o555);
-    });
-    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
-  });
-
-  it('a new file in a folder without write permission', async (t) => {
-    const stderr = await refusal(t, (folder) => chmodSync(folder, 0o555));
-    if (stderr !== undefined) {
-      assert.match(
-        stderr,
-        /^error: .*plants\.db cannot be created: permission denied\. Choose another path/,
-      );
+      chmodSync(path, ofFile);
     }
+    chmodSync(folder, ofFolder);
+    const { status, stderr } = await run(['migrate', '--database', url], unprivileged);
+    chmodSync(folder, 0o700); // so that it can be deleted
+    assert.equal(status, 1);
+    assert.match(stderr, message);
   });
-
-  it('a file without read permission', async (t) => {
-    const stderr = await refusal(t, (folder, path) => {
-      openDatabase(path, create).close();
-      chmodSync(path, 0o000);
-      chmodSync(folder, 0o777);
-    });
-    if (stderr !== undefined) assert.match(stderr, writeAccessNeeded);
-  });
+  await Promise.all(refusals);
 });
