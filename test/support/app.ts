@@ -24,9 +24,13 @@ export interface TestApp {
   close: () => PromiseLike<void>;
   /** Creates a token, and its user and store if needed. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
+  /** Creates a token too, and resolves to what sends requests with it. */
+  user: (name: string, options?: TokenOptions) => Promise<Send>;
   /** Sends a request with `token` in its Authorization header, and `json` as its body. */
-  call: (method: string, target: string, options?: CallOptions) => Promise<Answer>;
+  call: Send;
 }
+
+export type Send = (method: string, target: string, options?: CallOptions) => Promise<Answer>;
 
 export interface TokenOptions {
   store?: string;
@@ -93,15 +97,26 @@ export async function startApp(
   });
   const { port } = app.server.address() as AddressInfo; // it listens on a port
   const address = `http://127.0.0.1:${port}`;
-  return {
-    address,
-    port,
-    storage,
-    database,
-    close: () => app.close(),
-    token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
-    call: (method, target, callOptions) => call(address + target, method, callOptions),
+  const send: Send = (method, target, callOptions) => call(address + target, method, callOptions);
+  const token: TestApp['token'] = (user, wanted) => addToken(storage, user, wanted);
+  const close = () => app.close();
+  return { address, port, storage, database, close, token, user: userOf(token, send), call: send };
+}
+
+function userOf(addTokenOf: TestApp['token'], send: Send): TestApp['user'] {
+  return async (name, options) => {
+    const token = await addTokenOf(name, options);
+    return (method, target, callOptions) => send(method, target, { token, ...callOptions });
   };
+}
+
+let newStores = 0;
+
+/** The app with a new store, so that tests can share an app: their users and ids are their own. */
+export function inNewStore(app: TestApp): TestApp & { store: string } {
+  const store = `store ${++newStores}`;
+  const token: TestApp['token'] = (user, options) => app.token(user, { store, ...options });
+  return { ...app, store, token, user: userOf(token, app.call) };
 }
 
 /** A limit on the rate of requests, counted by this process. */
