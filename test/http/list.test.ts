@@ -3,8 +3,9 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { Share, Shares } from '../../src/client/types.ts';
+import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
 import type { Storage } from '../../src/storage.ts';
 import { inNewStore, override, startApp, type Answer, type Send } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
@@ -229,13 +230,18 @@ it('reads long pages of many users side by side', async () => {
   for (const { status } of await Promise.all(pages)) assert.equal(status, 200);
 });
 
-it('a stream stops when the client goes away, and waits for a slow one', async () => {
-  reads.plants = [];
+/** A client of alice that reads nothing of the whole list. */
+async function startUnread(): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port: app.port });
   const authorization = `Authorization: Bearer ${await app.token('alice')}`;
   socket.write(`GET /plants HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`);
   await once(socket, 'readable');
-  socket.pause();
+  return socket.pause();
+}
+
+it('a stream stops when the client goes away, and waits for a slow one', async () => {
+  reads.plants = [];
+  const socket = await startUnread();
   // Other requests get responses meanwhile, and the stream waits for its reader.
   for (let turn = 0; turn < 50; turn++) await app.call('GET', '/livez');
   const stalledAt = reads.plants.length;
@@ -244,4 +250,20 @@ it('a stream stops when the client goes away, and waits for a slow one', async (
   socket.destroy();
   for (let turn = 0; turn < 50; turn++) await app.call('GET', '/livez');
   assert.ok(reads.plants.length <= stalledAt + 2, 'it continued without a client');
+});
+
+it('the unread responses of a user are limited', async (t) => {
+  const sockets: Socket[] = [];
+  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  const page = () => alice('GET', '/plants?limit=100');
+  const bob = await inNewStore(app).user('bob');
+  const needed = maxUnreadBytesOfUser / (256 * 1024); // of a stream
+  for (let count = 0; count < needed; count++) {
+    assert.equal((await page()).status, 200, `${count} streams are unread`);
+    sockets.push(await startUnread());
+  }
+  assert.match((await page()).text, /overloaded.*Too many long responses are unread/);
+  assert.equal((await bob('GET', '/plants')).status, 200);
+  for (const socket of sockets) socket.destroy();
+  await until('the rest is discarded', async () => (await page()).status === 200);
 });

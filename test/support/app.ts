@@ -24,7 +24,9 @@ export interface TestApp {
   close: () => PromiseLike<void>;
   /** Creates a token, and its user and store if needed. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
-  /** Creates a token too, and resolves to what sends requests with it. */
+  /** Sends requests with this token. */
+  as: (token: string) => Send;
+  /** Creates a token, and sends requests with it. */
   user: (name: string, options?: TokenOptions) => Promise<Send>;
   /** Sends a request with `token` in its Authorization header, and `json` as its body. */
   call: Send;
@@ -98,15 +100,20 @@ export async function startApp(
   const { port } = app.server.address() as AddressInfo; // it listens on a port
   const address = `http://127.0.0.1:${port}`;
   const send: Send = (method, target, callOptions) => call(address + target, method, callOptions);
+  const as: TestApp['as'] = (token) => (method, target, callOptions) =>
+    send(method, target, { token, ...callOptions });
   const token: TestApp['token'] = (user, wanted) => addToken(storage, user, wanted);
-  const close = () => app.close();
-  return { address, port, storage, database, close, token, user: userOf(token, send), call: send };
-}
-
-function userOf(addTokenOf: TestApp['token'], send: Send): TestApp['user'] {
-  return async (name, options) => {
-    const token = await addTokenOf(name, options);
-    return (method, target, callOptions) => send(method, target, { token, ...callOptions });
+  const user: TestApp['user'] = async (name, wanted) => as(await token(name, wanted));
+  return {
+    address,
+    port,
+    storage,
+    database,
+    close: () => app.close(),
+    token,
+    as,
+    user,
+    call: send,
   };
 }
 
@@ -116,7 +123,8 @@ let newStores = 0;
 export function inNewStore(app: TestApp): TestApp & { store: string } {
   const store = `store ${++newStores}`;
   const token: TestApp['token'] = (user, options) => app.token(user, { store, ...options });
-  return { ...app, store, token, user: userOf(token, app.call) };
+  const user: TestApp['user'] = async (name, options) => app.as(await token(name, options));
+  return { ...app, store, token, user };
 }
 
 /** A limit on the rate of requests, counted by this process. */
