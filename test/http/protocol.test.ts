@@ -30,13 +30,13 @@ const countResponses = (received: string) => received.match(/HTTP\/1\.1 \d/g)?.l
 
 /** Status, headers in lower case and JSON of an answer. */
 function read(answer: string) {
-  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  const [head = '', content = ''] = answer.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
   const pairs = lines.map((line) => line.toLowerCase().split(/: ?(.*)/s));
   const headers: Record<string, string> = Object.fromEntries(pairs);
   const isProblem = headers['content-type']?.startsWith('application/problem+json') === true;
   const status = Number(statusLine.split(' ')[1]);
-  return { status, headers, problem: isProblem ? JSON.parse(body) : undefined };
+  return { status, headers, problem: isProblem ? JSON.parse(content) : undefined };
 }
 
 const chunked = 'Transfer-Encoding: chunked';
@@ -355,10 +355,10 @@ it('decodes paths for every method, but not %2F to a slash', async () => {
 
 it('responds once to each request of a connection: a refused one, a valid one, garbage', async () => {
   const { alice, lines } = await newUser();
-  const post = (text: string) =>
-    ['POST /plants HTTP/1.1', ...lines, json, `Content-Length: ${text.length}\r\n\r\n`].join(
-      '\r\n',
-    ) + text;
+  const post = (sent: string) => {
+    const head = ['POST /plants HTTP/1.1', ...lines, json, `Content-Length: ${sent.length}`];
+    return `${head.join('\r\n')}\r\n\r\n${sent}`;
+  };
   const both = await exchange(port, post('{"name":1}') + request('GET /plants', lines));
   assert.match(both, /^HTTP\/1\.1 400 [^]*HTTP\/1\.1 200 OK[^]*\[\]$/);
   const garbage = ['GARBAGE\r\n\r\n', request('GET /', ['Host: x', `X: ${'a'.repeat(20_000)}`])];
