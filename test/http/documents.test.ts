@@ -1,17 +1,17 @@
 /**
- * What everybody may load without a token: /openapi.json, /docs and all that it needs.
+ * What everybody can load without a token: /openapi.json, /docs with all that it needs, and /problems.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { request, type IncomingHttpHeaders } from 'node:http';
-import { connect } from 'node:net';
 import { it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { call, startApp } from '../support/app.ts';
-import { runOk, serve } from '../support/command.ts';
-import { databaseFile } from '../support/database.ts';
+import { problemResponses } from '../../src/http/response/problems.ts';
+import { startApp } from '../support/app.ts';
+import { exchange, request as rawRequest } from '../support/raw.ts';
+import { fileScope } from '../support/storages.ts';
 
+const { address, call } = await startApp(fileScope());
 const paths = ['/openapi.json', '/docs', '/web/styles/reference.css', '/web/reference.ts'];
 
 interface Loaded {
@@ -22,7 +22,6 @@ interface Loaded {
 
 /** A request as it is written here; fetch would ask for compression and undo it. */
 async function load(
-  address: string,
   path: string,
   { method = 'GET', ...headers }: Record<string, string> = {},
 ): Promise<Loaded> {
@@ -38,10 +37,9 @@ const lasting = ({ headers }: Loaded) =>
   ['etag', 'vary', 'cache-control', 'x-content-type-options'].map((name) => headers[name]);
 
 for (const path of paths) {
-  it(`sends ${path} plain and compressed, each with its own ETag and length`, async (t) => {
-    const { address } = await startApp(t);
-    const plain = await load(address, path);
-    const zipped = await load(address, path, { 'accept-encoding': 'gzip' });
+  it(`sends ${path} plain and compressed, each with its own ETag and length`, async () => {
+    const plain = await load(path);
+    const zipped = await load(path, { 'accept-encoding': 'gzip' });
     assert.deepEqual(gunzipSync(zipped.body), plain.body);
     assert.deepEqual(
       [plain.headers['content-encoding'], zipped.headers['content-encoding']],
@@ -50,7 +48,7 @@ for (const path of paths) {
     assert.notEqual(plain.headers.etag, zipped.headers.etag);
     for (const encoding of ['identity', 'gzip']) {
       const headers = { 'accept-encoding': encoding };
-      const got = await load(address, path, headers);
+      const got = await load(path, headers);
       assert.equal(got.status, 200);
       assert.match(got.headers.etag ?? '', /^"[\w-]{43}"$/);
       assert.equal(got.headers.vary, 'Accept-Encoding');
@@ -58,14 +56,14 @@ for (const path of paths) {
       assert.equal(got.headers['x-content-type-options'], 'nosniff');
       assert.equal(got.headers['content-length'], String(got.body.length));
 
-      const head = await load(address, path, { ...headers, method: 'HEAD' });
+      const head = await load(path, { ...headers, method: 'HEAD' });
       const { date, 'x-request-id': id, ...its } = got.headers;
       assert.deepEqual({ date, 'x-request-id': id, ...head.headers, ...its }, head.headers);
       assert.equal(head.body.length, 0);
 
       for (const method of ['GET', 'HEAD']) {
         const known = { ...headers, 'if-none-match': got.headers.etag ?? '', method };
-        const unchanged = await load(address, path, known);
+        const unchanged = await load(path, known);
         assert.deepEqual([unchanged.status, unchanged.body.length], [304, 0]);
         assert.deepEqual(lasting(unchanged), lasting(got));
         for (const name of ['content-length', 'content-type', 'content-encoding']) {
@@ -76,49 +74,23 @@ for (const path of paths) {
   });
 }
 
-it('compresses if the client accepts it (RFC 9110, section 12.5.3)', async (t) => {
-  const { address } = await startApp(t);
-  const encodings = {
-    gzip: ['gzip', 'GZIP', 'x-gzip', 'br, gzip', 'gzip;q=0.001', '*', 'br;q=1, *;q=0.1'],
-    'gzip too': [
-      'gzip;q=0.5, identity;q=0.5',
-      'deflate , gzip ; q=1.000',
-      'identity;q=0, gzip',
-      ',gzip,',
-    ],
-    plain: [
-      '',
-      'br',
-      'identity',
-      'gzip;q=0',
-      'gzip;q=0.000, *',
-      '*;q=0',
-      'gzip;q=0.4, identity;q=0.5',
-    ],
-    'plain too': [
-      'gzip;q=2',
-      'gzip;q=-1',
-      'gzip;q=',
-      'gzip;q',
-      'gzip;level=9',
-      'notgzip',
-      'gzip gzip',
-    ],
-  };
-  for (const [expected, texts] of Object.entries(encodings)) {
-    for (const text of texts) {
-      const { headers } = await load(address, '/docs', { 'accept-encoding': text });
-      const wanted = expected.startsWith('gzip') ? 'gzip' : undefined;
-      assert.equal(headers['content-encoding'], wanted, text);
+it('compresses if the client accepts it (RFC 9110, section 12.5.3)', async () => {
+  for (const [encoding, texts] of [
+    ['gzip', 'gzip|GZIP|x-gzip|br, gzip|gzip;q=0.001|*|br;q=1, *;q=0.1|gzip;q=0.5, identity;q=0.5'],
+    ['gzip', 'deflate , gzip ; q=1.000|identity;q=0, gzip|,gzip,'],
+    [undefined, '|br|identity|gzip;q=0|gzip;q=0.000, *|*;q=0|gzip;q=0.4, identity;q=0.5'],
+    [undefined, 'gzip;q=2|gzip;q=-1|gzip;q=|gzip;q|gzip;level=9|notgzip|gzip gzip'],
+  ] as const) {
+    for (const text of texts.split('|')) {
+      const { headers } = await load('/docs', { 'accept-encoding': text });
+      assert.equal(headers['content-encoding'], encoding, text);
     }
   }
 });
 
-it('returns 304 if the client has the document (RFC 9110, section 13.1.2)', async (t) => {
-  const { address } = await startApp(t);
-  const { etag = '' } = (await load(address, '/docs')).headers;
-  const { etag: zipped = '' } = (await load(address, '/docs', { 'accept-encoding': 'gzip' }))
-    .headers;
+it('returns 304 if the client has the document (RFC 9110, section 13.1.2)', async () => {
+  const { etag = '' } = (await load('/docs')).headers;
+  const { etag: zipped = '' } = (await load('/docs', { 'accept-encoding': 'gzip' })).headers;
   const bare = etag.slice(1, -1);
   const statuses: Record<number, string[]> = {
     304: [etag, `W/${etag}`, '*', ` * `, `"a", ${etag}`, `"a,b",W/"c" , W/${etag},"d"`],
@@ -126,39 +98,92 @@ it('returns 304 if the client has the document (RFC 9110, section 13.1.2)', asyn
   };
   for (const [status, texts] of Object.entries(statuses)) {
     for (const text of texts) {
-      const answer = await load(address, '/docs', { 'if-none-match': text });
+      const answer = await load('/docs', { 'if-none-match': text });
       assert.equal(answer.status, Number(status), text);
     }
   }
 });
 
-it('holds no file and little memory for unread responses', async (t) => {
-  const [connections, requestsEach] = [100, 100];
-  const { url } = databaseFile(t);
-  const token = await runOk(['token', 'create', 'alice', '--database', url]);
-  const under = ['sh', '-c', 'ulimit -n 512 && exec "$@"', 'sh'];
-  const { address, child } = await serve(t, ['--database', url], { under });
-  const { hostname, port } = new URL(address);
-  const { body } = await load(address, '/docs');
-  const idleKb = residentKb(child.pid);
-
-  const requests = `GET /docs HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(requestsEach);
-  for (let at = 0; at < connections; at++) {
-    const socket = connect({ host: hostname, port: Number(port) });
-    t.after(() => socket.destroy());
-    socket.write(requests);
-    await once(socket, 'readable'); // the response has begun, and nothing is read
+it('the type of a problem leads to its place in the reference', async () => {
+  const { text } = await call('GET', '/docs');
+  const kinds = Object.keys(problemResponses);
+  for (const path of ['/problems', ...kinds.map((kind) => `/problems/${kind}`)]) {
+    const { status, headers } = await fetch(address + path, { redirect: 'manual' });
+    assert.equal(status, 302, path);
+    const head = await fetch(address + path, { method: 'HEAD', redirect: 'manual' });
+    for (const name of ['location', 'content-length', 'cache-control'])
+      assert.equal(head.headers.get(name), headers.get(name), name);
+    const location = headers.get('location') ?? '';
+    assert.match(location, /^[^/]/, 'a path prefix is kept');
+    const { pathname, hash } = new URL(location, address + path);
+    assert.deepEqual([pathname, hash], ['/docs', `#${path.split('/').at(-1)}`]);
+    assert.ok(text.includes(`id="${hash.slice(1)}"`), path);
   }
-  const created = await call(`${address}/plants`, 'POST', { token, json: { name: 'Monstera' } });
-  assert.equal(created.status, 201, created.text);
-  if (idleKb === undefined) return t.diagnostic('memory is measured only on Linux');
-  const takenKb = ((residentKb(child.pid) ?? 0) - idleKb) / connections;
-  const sentKb = (body.length * requestsEach) / 1000;
-  t.diagnostic(`a connection that leaves ${sentKb} KB unread takes ${Math.round(takenKb)} KB`);
-  assert.ok(takenKb < sentKb / 10, `${takenKb} KB`);
 });
 
-function residentKb(pid: number | undefined): number | undefined {
-  if (process.platform !== 'linux') return undefined;
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-}
+it('an unknown path is a page for a browser, and a problem for everybody else', async (t) => {
+  const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
+  const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const pages = { GET: browsers, HEAD: 'text/html' };
+  for (const [method, accept] of Object.entries(pages)) {
+    const answer = await app.call(method, '/nowhere', { headers: { accept } });
+    assert.equal(answer.status, 404);
+    const { headers } = answer;
+    assert.equal(headers.get('content-type'), 'text/html; charset=utf-8');
+    assert.equal(headers.get('cache-control'), 'no-store');
+    assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; /);
+    assert.match(headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+    if (method === 'HEAD') continue;
+    const links = [...answer.text.matchAll(/\shref="([^"]+)"/g)].map(([, link = '']) => link);
+    assert.ok(links.includes('/api/') && links.includes('/api/docs'), String(links));
+    for (const link of links) {
+      const path = link.replace(/^\/api/, '');
+      assert.equal((await app.call('GET', path)).status, 200, link);
+    }
+  }
+  const problems = ['*/*', 'application/json', 'text/html;q=0', 'text/html;q=0.5, */*', browsers];
+  for (const accept of [...problems, 'application/problem+json, text/html']) {
+    const method = accept === browsers ? 'POST' : 'GET';
+    const answer = await app.call(method, '/nowhere', { headers: { accept } });
+    assert.equal(answer.headers.get('content-type'), 'application/problem+json', accept);
+    assert.equal(answer.headers.get('cache-control'), 'no-store');
+    assert.partialDeepStrictEqual(answer.json, { type: '/api/problems/path-not-found' });
+  }
+});
+
+it('an unknown kind is a problem itself', async () => {
+  for (const path of ['nothing', 'id-taken.html', 'index', 'constructor', 'ID-TAKEN', '']) {
+    const { status, json } = await call('GET', `/problems/${path}`);
+    assert.equal(status, 404, path);
+    assert.partialDeepStrictEqual(json, { type: '/problems/path-not-found' });
+  }
+  const refused = await call('POST', '/problems/id-taken');
+  assert.equal(refused.headers.get('allow'), 'GET, HEAD, OPTIONS');
+});
+
+it('a connection of the service that breaks is no error of the client', async (t) => {
+  const broken = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  const app = await startApp(t, {
+    addRoutes: (instance) => instance.get('/broken', () => Promise.reject(broken)),
+  });
+  const { status, json } = await app.call('GET', '/broken');
+  assert.equal(status, 500);
+  assert.partialDeepStrictEqual(json, { type: '/problems/internal-error' });
+});
+
+it('the type has the path prefix of the base URL, whoever finds the problem', async (t) => {
+  for (const prefix of ['/nursery/north', '']) {
+    const { port } = await startApp(t, { baseUrl: `https://plants.example${prefix}` });
+    for (const [kind, bytes] of [
+      ['invalid-token', rawRequest('GET /plants', ['Host: x'])],
+      ['invalid-request', 'hello\r\n\r\n'],
+      ['invalid-request', rawRequest('GET /%zz', ['Host: x'])],
+      ['method-not-allowed', rawRequest('CONNECT x:80', ['Host: x:80'])],
+      ['method-not-allowed', rawRequest('PUT /', ['Host: x'])],
+      ['path-not-found', rawRequest('GET /nowhere', ['Host: x'])],
+    ] as const) {
+      const answer = await exchange(port, bytes);
+      assert.ok(answer.includes(`{"type":"${prefix}/problems/${kind}",`), answer);
+    }
+  }
+});

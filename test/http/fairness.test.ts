@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { startApp, type TestApp } from '../support/app.ts';
 import { resetsLate } from '../support/connection.ts';
-import { it, storageOf } from '../support/storages.ts';
+import { itOnce as it, storageOf } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const connections = 128;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
-import { describe } from 'node:test';
+import { PassThrough } from 'node:stream';
+import { describe, test } from 'node:test';
 import { Client } from 'pg';
 import { pino } from 'pino';
 import { buildApp } from '../../src/http/app.ts';
@@ -85,21 +86,42 @@ describe('/readyz', () => {
     await until('it is ready without a write', async () => (await state()) === '200 ok ok');
     assert.equal(await create(), 201);
   });
+});
 
-  it('returns 503 once the service is stopping, even after a recent success', async (t) => {
-    const storage = await (await testDatabase(t)).open();
-    const stop = new AbortController();
-    const log = pino({ level: 'silent' });
-    const app = buildApp({ storage, log, baseUrl: '', stopping: stop.signal });
-    t.after(async () => {
-      await app.close();
-      await storage[Symbol.asyncDispose]();
-    });
-    assert.equal((await app.inject('/readyz')).statusCode, 200);
-    stop.abort();
-    const { statusCode, body } = await app.inject('/readyz');
+test('a service that is stopping is not ready, and logs at most 20 failures of a kind per second', async (t) => {
+  const storage = await (await testDatabase(t)).open();
+  const lines = new PassThrough();
+  let written = '';
+  lines.on('data', (bytes) => (written += String(bytes)));
+  const stop = new AbortController();
+  const app = buildApp({ storage, log: pino(lines), baseUrl: '', stopping: stop.signal });
+  t.after(async () => {
+    await app.close();
+    await storage[Symbol.asyncDispose]();
+  });
+  assert.equal((await app.inject('/readyz')).statusCode, 200);
+  stop.abort();
+  let failures = 0;
+  const fail = async () => {
+    const { statusCode, body } = await app.inject('/readyz'); // as any client can
     assert.equal(statusCode, 503);
     assert.match(body, /The service is stopping/);
+    failures++;
+  };
+  const entries = (): { suppressed?: number }[] =>
+    written
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+
+  const startedMs = performance.now();
+  for (let at = 0; at < 200; at++) await fail();
+  const seconds = Math.ceil((performance.now() - startedMs) / 1_000);
+  assert.ok(entries().length >= 20 && entries().length <= 20 * seconds);
+  await until('the next entry counts those without one', async () => {
+    await fail();
+    const counted = entries().map(({ suppressed = 0 }) => 1 + suppressed);
+    return counted.reduce((sum, count) => sum + count) === failures;
   });
 });
 

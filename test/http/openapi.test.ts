@@ -64,7 +64,7 @@ it('has patterns that mean the same with and without the u flag, in any language
     );
     for (const flags of ['', 'u', 'v']) {
       const regExp = new RegExp(pattern, flags);
-      const isKey = pattern === key.pattern; // idempotency.test.ts compares it with the service
+      const isKey = pattern === key.pattern; // plants.test.ts compares it with the service
       const texts = ['🌵', '🌵'.repeat(200), 'Monstera deliciosa', ' a ', 'é\u3000ß'];
       for (const text of isKey ? ['5f2c', '"a b"'] : texts) {
         assert.match(text, regExp, `${pattern} with the flags "${flags}"`);

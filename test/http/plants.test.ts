@@ -1,184 +1,157 @@
+/**
+ * What creates, reads and deletes plants, with and without an Idempotency-Key. test/storage.contract.ts has the rules of
+ * plants, and test/plants/decide.test.ts those of keys. test/cli/repeated-creates.ts sends keys through processes that die.
+ */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { startApp } from '../support/app.ts';
-import { exchange, request } from '../support/raw.ts';
-import { itOnce as it } from '../support/storages.ts';
+import openapi from '../../openapi.json' with { type: 'json' };
+import { inNewStore, startApp, type Send } from '../support/app.ts';
+import { fileScope, it as itOnEach, itOnce as it, storageOf } from '../support/storages.ts';
 
-describe('create', () => {
-  it('returns 201 with name, tag and the Location of the plant', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    const created = await call('POST', '/plants', {
-      token: alice,
-      json: { name: 'Monstera', id: 7, tag: 'indoor' },
-    });
-    assert.equal(created.status, 201);
-    assert.equal(created.text, '{"name":"Monstera","tag":"indoor"}');
-    assert.equal(created.headers.get('location'), '/plants/7');
-    const found = await call('GET', '/plants/7', { token: alice });
-    assert.deepEqual([found.status, found.text], [200, created.text]);
-  });
+const dayMs = 86_400_000;
+const app = await startApp(fileScope());
+
+it('creates a plant with a Location, returns it, and deletes it', async () => {
+  const alice = await inNewStore(app).user('alice');
+  const json = { name: 'Monstera', id: 7, tag: 'indoor' };
+  const created = await alice('POST', '/plants', { json });
+  assert.equal(created.status, 201);
+  assert.equal(created.text, '{"name":"Monstera","tag":"indoor"}');
+  assert.equal(created.headers.get('location'), '/plants/7');
+  const found = await alice('GET', '/plants/7');
+  assert.deepEqual([found.status, found.text], [200, created.text]);
+  const withBody = await alice('DELETE', '/plants/7', { json: {} });
+  assert.equal(withBody.status, 400);
+  assert.partialDeepStrictEqual(withBody.json, { errors: [{ pointer: '' }] });
+  const deleted = await alice('DELETE', '/plants/7');
+  assert.deepEqual([deleted.status, deleted.text], [204, '']);
+  assert.equal(deleted.headers.get('content-type'), null);
+  assert.equal((await alice('GET', '/plants/7')).status, 404);
+  assert.equal((await alice('DELETE', '/plants/7')).status, 404);
+  // Many clients send a type without a body.
+  for (const type of ['application/json', 'text/xml', 'nonsense']) {
+    await alice('POST', '/plants', { json });
+    const headers = { 'content-type': type };
+    assert.equal((await alice('GET', '/plants', { headers })).status, 200);
+    assert.equal((await alice('DELETE', '/plants/7', { headers })).status, 204);
+  }
 });
 
-describe('get and delete', () => {
-  it('delete returns 204 without a body, and no later response contains the plant', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    await call('POST', '/plants', { token: alice, json: { name: 'a', tag: 't' } });
-    const deleted = await call('DELETE', '/plants/1', { token: alice });
-    assert.deepEqual([deleted.status, deleted.text], [204, '']);
-    assert.equal(deleted.headers.get('content-type'), null);
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 404);
-    assert.equal((await call('DELETE', '/plants/1', { token: alice })).status, 404);
-  });
-
-  it("returns the same bytes for another user's plant and a missing one", async (t) => {
-    const { call, token } = await startApp(t);
-    const [alice, bob] = [await token('alice'), await token('bob')];
-    await call('POST', '/plants', { token: alice, json: { name: 'hers', id: 1 } });
-    for (const method of ['GET', 'DELETE']) {
-      const [hers, none] = [
-        await call(method, '/plants/1', { token: bob }),
-        await call(method, '/plants/2', { token: bob }),
-      ];
-      assert.deepEqual([hers.status, hers.text], [404, none.text]);
-      const steady = (headers: Headers) =>
-        [...headers].filter(([name]) => !['date', 'x-request-id'].includes(name));
-      assert.deepEqual(steady(hers.headers), steady(none.headers));
-    }
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
-  });
-
-  it('accepts a content type without a body', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    for (const type of ['application/json', 'text/xml', 'nonsense']) {
-      await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
-      const headers = { 'content-type': type };
-      assert.equal((await call('GET', '/plants', { token: alice, headers })).status, 200);
-      assert.equal((await call('DELETE', '/plants/1', { token: alice, headers })).status, 204);
-    }
-  });
-
-  it('refuses an unexpected body without a change', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    await call('POST', '/plants', { token: alice, json: { name: 'a' } });
-    const refused = await call('DELETE', '/plants/1', { token: alice, json: {} });
-    assert.equal(refused.status, 400);
-    assert.partialDeepStrictEqual(refused.json, { errors: [{ pointer: '' }] });
-    assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
-  });
-});
-
-describe('HEAD and OPTIONS', () => {
-  it('HEAD responds like GET without the body', async (t) => {
-    const { call, token } = await startApp(t);
-    const alice = await token('alice');
-    await call('POST', '/plants', { token: alice, json: { name: 'a' } });
-    await call('POST', '/plants', { token: alice, json: { name: 'b' } });
-    const paths = [
-      '/plants',
-      '/plants?limit=1',
-      '/plants/1',
-      '/plants/9',
-      '/token',
-      '/livez',
-      '/openapi.json',
+it("returns the same bytes for another user's plant and a missing one", async () => {
+  const { user } = inNewStore(app);
+  const [alice, bob] = [await user('alice'), await user('bob')];
+  await alice('POST', '/plants', { json: { name: 'hers' } });
+  for (const [method, rest = '', json] of [
+    ['GET'],
+    ['HEAD'],
+    ['DELETE'],
+    ['PATCH', '', { name: 'x' }],
+    ['POST', '/restore'],
+    ['GET', '/history'],
+  ] as const) {
+    const [hers, none] = [
+      await bob(method, `/plants/1${rest}`, { json }),
+      await bob(method, `/plants/2${rest}`, { json }),
     ];
-    for (const path of paths) {
-      const [get, head] = [
-        await call('GET', path, { token: alice }),
-        await call('HEAD', path, { token: alice }),
-      ];
-      assert.deepEqual([head.status, head.text], [get.status, ''], path);
-      for (const name of ['content-type', 'content-length', 'link']) {
-        assert.equal(head.headers.get(name), get.headers.get(name), `${path} ${name}`);
-      }
-    }
-  });
-
-  it('HEAD returns the length of GET, even for an error', async (t) => {
-    const { port, token } = await startApp(t);
-    const authorization = `Authorization: Bearer ${await token('alice')}`;
-    const lengthOf = async (method: string) => {
-      const headers = ['Host: x', authorization, 'Content-Length: 1'];
-      const answer = await exchange(port, request(`${method} /plants`, headers, 'x'));
-      return /^content-length: (\d+)\r$/im.exec(answer)?.[1];
-    };
-    assert.ok(await lengthOf('GET'));
-    assert.equal(await lengthOf('HEAD'), await lengthOf('GET'));
-  });
-
-  it('OPTIONS and 405 return the methods of a path, without a token', async (t) => {
-    const { call } = await startApp(t);
-    const allowed = {
-      '/plants': 'GET, HEAD, OPTIONS, POST',
-      '/plants/1': 'DELETE, GET, HEAD, OPTIONS, PATCH',
-      '/plants/1/restore': 'OPTIONS, POST',
-      '/plants/1/history': 'GET, HEAD, OPTIONS',
-      '/token': 'DELETE, GET, HEAD, OPTIONS',
-      '/tokens': 'GET, HEAD, OPTIONS, POST',
-      '/tokens/000000001-22894e9580395e64': 'DELETE, OPTIONS',
-      '/livez': 'GET, HEAD, OPTIONS',
-    };
-    for (const [path, allow] of Object.entries(allowed)) {
-      const options = await call('OPTIONS', path);
-      assert.deepEqual([options.status, options.headers.get('allow')], [204, allow]);
-      for (const method of ['PUT', 'SEARCH', 'PROPFIND']) {
-        const refused = await call(method, path, { body: '<x/>' });
-        assert.deepEqual([refused.status, refused.headers.get('allow')], [405, allow]);
-        assert.partialDeepStrictEqual(refused.json, {
-          type: '/problems/method-not-allowed',
-        });
-      }
-    }
-    assert.equal((await call('POST', '/plants/1', { body: 'x' })).status, 405);
-  });
-
-  it('returns 404 for an unknown path with every method', async (t) => {
-    const { call } = await startApp(t);
-    for (const method of ['GET', 'POST', 'OPTIONS', 'DELETE']) {
-      for (const path of [
-        '/plant',
-        '/openapiXjson',
-        '/plants/',
-        '/plants/1/leaves',
-        '/PLANTS',
-        '//plants',
-      ]) {
-        const answer = await call(method, path, method === 'POST' ? { body: 'x' } : {});
-        assert.equal(answer.status, 404, `${method} ${path}`);
-      }
-    }
-  });
+    assert.deepEqual([hers.status, hers.text], [404, none.text]);
+    const steady = (headers: Headers) =>
+      [...headers].filter(([name]) => !['date', 'x-request-id'].includes(name));
+    assert.deepEqual(steady(hers.headers), steady(none.headers));
+  }
+  assert.equal((await alice('GET', '/plants/1')).status, 200);
 });
 
 it('returns addresses below the base URL', async (t) => {
-  const { call, token } = await startApp(t, { baseUrl: 'https://plants.example/api' });
-  const alice = await token('alice');
-  const first = await call('POST', '/plants', { token: alice, json: { name: 'a' } });
-  await call('POST', '/plants', { token: alice, json: { name: 'b' } });
-  assert.equal(first.headers.get('location'), 'https://plants.example/api/plants/1');
-  const { headers } = await call('GET', '/plants?limit=1', { token: alice });
+  const { user } = await startApp(t, { baseUrl: 'https://plants.example/api' });
+  const alice = await user('alice');
+  const create = () => alice('POST', '/plants', { json: { name: 'a' } });
+  assert.equal((await create()).headers.get('location'), 'https://plants.example/api/plants/1');
+  await create();
+  const { headers } = await alice('GET', '/plants?limit=1');
   const link = '<https://plants.example/api/plants?limit=1&after=1>; rel="next"';
   assert.equal(headers.get('link'), link);
-  const { json } = await call('GET', '/openapi.json');
+  const { json } = await alice('GET', '/openapi.json');
   assert.partialDeepStrictEqual(json, { servers: [{ url: 'https://plants.example/api' }] });
 });
 
-it('gives every response its own request id', async (t) => {
-  const { call, token } = await startApp(t);
-  const alice = await token('alice');
-  const answers = [
-    await call('GET', '/plants', { token: alice }),
-    await call('GET', '/plants'),
-    await call('GET', '/nowhere'),
-    await call('GET', '/plants/%zz'),
-    await call('PUT', '/plants'),
-    await call('POST', '/plants', { token: alice, body: '{', headers: { 'content-type': 'x/y' } }),
-  ];
-  const ids = answers.map(({ headers }) => headers.get('x-request-id'));
-  assert.ok(ids.every((id) => id !== null && /^[0-9a-f-]{36}$/.test(id)));
-  assert.equal(new Set(ids).size, ids.length);
+describe('a create with an Idempotency-Key', () => {
+  const createWith =
+    (send: Send) =>
+    (key: string | undefined, json: object, target = '/plants') =>
+      send('POST', target, { json, headers: key === undefined ? {} : { 'idempotency-key': key } });
+
+  it('gets the first response again, even if the plant has changed since', async () => {
+    const alice = await inNewStore(app).user('alice');
+    const create = createWith(alice);
+    const first = await create('"k"', { name: 'Fern' });
+    assert.equal(first.headers.get('idempotent-replayed'), null);
+    await alice('PATCH', '/plants/1', { json: { name: 'Moss' } });
+    await alice('DELETE', '/plants/1');
+    for (const key of ['"k"', 'k', ' "k" ']) {
+      const again = await create(key, { name: 'Fern', tag: '' });
+      assert.deepEqual(
+        [again.status, again.text, again.headers.get('location'), again.headers.get('etag')],
+        [201, first.text, '/plants/1', first.headers.get('etag')],
+      );
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+    }
+    const asked = await create('"k"', { name: 'Fern' }, '/plants?fields=id,name');
+    assert.deepEqual(asked.json, { id: 1, name: 'Fern' });
+    assert.equal((await alice('GET', '/plants')).text, '[]');
+  });
+
+  it('is for one plant of one user, and a refused one stores no key', async () => {
+    const { user } = inNewStore(app);
+    const create = createWith(await user('alice'));
+    assert.equal((await create('"k"', { name: 'Fern', id: 5 })).status, 201);
+    for (const other of [{ name: 'Moss', id: 5 }, { name: 'Fern', id: 6 }, { name: 'Fern' }]) {
+      const { status, json, headers } = await create('"k"', other);
+      assert.deepEqual([status, headers.get('idempotent-replayed')], [422, null]);
+      assert.partialDeepStrictEqual(json, { type: '/problems/idempotency-key-reused' });
+    }
+    const { headers } = await createWith(await user('bob'))('"k"', { name: 'Fern' });
+    assert.equal(headers.get('location'), '/plants/6');
+    assert.equal((await create('"l"', { name: 'Moss', id: 5 })).status, 409);
+    assert.equal((await create('"l"', { name: '' })).status, 400);
+    const created = await create('"l"', { name: 'Moss' });
+    assert.deepEqual([created.status, created.headers.get('idempotent-replayed')], [201, null]);
+  });
+
+  it('needs a well-formed key', async () => {
+    const create = createWith(await inNewStore(app).user('alice'));
+    const long = 'k'.repeat(256);
+    const published = new RegExp(openapi.components.parameters['Idempotency-Key'].schema.pattern);
+    for (const key of ['', '""', '"', 'a b', 'a,b', '"a\\b"', '"a"; x', 'é', long, `"${long}"`]) {
+      const { status, json } = await create(key, { name: 'Fern' });
+      assert.equal(status, 400, key);
+      const { detail } = json as { detail: string };
+      assert.match(detail, /^Send one "Idempotency-Key" of 1 to 255/);
+      assert.partialDeepStrictEqual(json, { errors: [{ parameter: 'Idempotency-Key' }] });
+      assert.doesNotMatch(key, published);
+    }
+    const escaped = ['\\"'.repeat(255), 'a\\"b\\\\ c'].map((text) => `"${text}"`);
+    for (const key of [`"${long.slice(1)}"`, ...escaped, '8e03978e-40d5']) {
+      assert.equal((await create(key, { name: 'Fern' })).status, 201, key);
+      assert.match(key, published);
+    }
+  });
+
+  itOnEach('creates one plant if many are sent at once, and another after 24 hours', async (t) => {
+    const { user, database } = await startApp(t);
+    const create = createWith(await user('alice'));
+    const asked = Array.from({ length: 32 }, () => create('"k"', { name: 'Fern' }));
+    const answers = await Promise.all(asked);
+    for (const { status, headers } of answers)
+      assert.deepEqual([status, headers.get('location')], [201, '/plants/1']);
+    const replayed = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true');
+    assert.equal(replayed.length, 31);
+    const schema = storageOf(t) === 'SQLite' ? '' : 'plant_store.';
+    const age = (ms: number) =>
+      database.run(`UPDATE ${schema}idempotency_keys SET at = at - ${ms}`);
+    await age(dayMs - 60_000);
+    assert.equal((await create('"k"', { name: 'Moss' })).status, 422);
+    await age(60_000);
+    const { headers } = await create('"k"', { name: 'Moss' });
+    assert.equal(headers.get('location'), '/plants/2');
+  });
 });

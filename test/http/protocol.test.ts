@@ -6,17 +6,37 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { startApp } from '../support/app.ts';
+import { inNewStore, startApp } from '../support/app.ts';
 import { Connection } from '../support/connection.ts';
-import { itOnce as it } from '../support/storages.ts';
+import { fileScope, itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 
-/** Status, headers in lower case and problem of an answer. */
+const app = await startApp(fileScope());
+const { port, call } = app;
+
+/** A user in a store of their own, and the header lines of their requests. */
+async function newUser(...plants: readonly object[]) {
+  const token = await inNewStore(app).token('alice');
+  const alice = app.as(token);
+  for (const json of plants) await alice('POST', '/plants', { json });
+  return { alice, lines: ['Host: x', `Authorization: Bearer ${token}`] };
+}
+
+const plant = { name: 'a', id: 1 };
+const body = '{"name":"a"}';
+const json = 'Content-Type: application/json';
+const length = `Content-Length: ${body.length}`;
+const countResponses = (received: string) => received.match(/HTTP\/1\.1 \d/g)?.length;
+
+/** Status, headers in lower case and JSON of an answer. */
 function read(answer: string) {
-  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  const [head = '', content = ''] = answer.split('\r\n\r\n');
   const [statusLine = '', ...lines] = head.split('\r\n');
-  const headers = Object.fromEntries(lines.map((line) => line.toLowerCase().split(/: ?(.*)/s)));
-  return { status: Number(statusLine.split(' ')[1]), headers, problem: JSON.parse(body) };
+  const pairs = lines.map((line) => line.toLowerCase().split(/: ?(.*)/s));
+  const headers: Record<string, string> = Object.fromEntries(pairs);
+  const isProblem = headers['content-type']?.startsWith('application/problem+json') === true;
+  const status = Number(statusLine.split(' ')[1]);
+  return { status, headers, problem: isProblem ? JSON.parse(content) : undefined };
 }
 
 const chunked = 'Transfer-Encoding: chunked';
@@ -77,17 +97,42 @@ const broken: Record<string, [bytes: string, status: number]> = {
   'a path with a slash at its end': [request('GET /plants/', ['Host: x']), 404],
 };
 
-for (const [what, [bytes, status]] of Object.entries(broken)) {
-  it(`returns ${status} with a problem and a request id for ${what}`, async (t) => {
-    const { port } = await startApp(t);
+it('each malformed request gets its status with a problem and a request id', async () => {
+  for (const [what, [bytes, status]] of Object.entries(broken)) {
     const answer = read(await exchange(port, bytes));
-    assert.equal(answer.status, status);
+    assert.equal(answer.status, status, what);
     assert.match(String(answer.headers['content-type']), /^application\/problem\+json/);
     assert.match(String(answer.headers['x-request-id']), /^[0-9a-f-]{36}$/);
     assert.ok(Date.parse(String(answer.headers['date'])), 'it has a date (RFC 9110, 6.6.1)');
+    assertPrivate(answer.headers, what);
     assert.equal(answer.problem.status, status);
     assert.ok(answer.problem.detail.length > 20);
-  });
+  }
+});
+
+it('forbids caching and media type guessing for every response', async () => {
+  const { lines } = await newUser();
+  for (const [bytes, status] of [
+    [request('POST /plants', [...lines, json, length], body), 201],
+    [request('GET /plants', lines), 200],
+    [request('HEAD /plants/1', lines), 200],
+    [request('DELETE /plants/1', lines), 204],
+    [request('OPTIONS /plants', lines), 204],
+    [request('GET /livez', lines), 200],
+    [request('GET /readyz', lines), 200],
+    [request('GET /plants', ['Host: x']), 401],
+    [request('GET /nowhere', lines), 404],
+  ] as const) {
+    const answer = read(await exchange(port, bytes));
+    assert.equal(answer.status, status, bytes);
+    assertPrivate(answer.headers, bytes);
+  }
+});
+
+/** No cache stores the response, and no browser guesses its type. */
+function assertPrivate(headers: Record<string, string>, what: string): void {
+  assert.equal(headers['cache-control'], 'no-store', what);
+  assert.equal(headers['x-content-type-options'], 'nosniff', what);
 }
 
 const hosts = {
@@ -97,18 +142,17 @@ const hosts = {
     ':80:|::1|[::1|[::1]a|[x]|[fe80::1%eth0]|%4|%zz|\\|<x>|plänts.example',
 };
 
-for (const [status, texts] of Object.entries(hosts)) {
-  it(`returns ${status} for ${status === '200' ? 'a valid' : 'an invalid'} Host`, async (t) => {
-    const { port } = await startApp(t);
+it('returns 400 for an invalid Host', async () => {
+  for (const [status, texts] of Object.entries(hosts)) {
     for (const host of texts.split('|')) {
       const answer = read(await exchange(port, request('GET /livez', [`Host: ${host}`])));
       assert.equal(answer.status, Number(status), host);
     }
-  });
-}
+  }
+  assert.match(await exchange(port, 'GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+});
 
-it('uses the host of an absolute URL instead of the Host header', async (t) => {
-  const { port } = await startApp(t);
+it('uses the host of an absolute URL instead of the Host header', async () => {
   const statuses = {
     'http://plants.example/livez': 200,
     'HTTPS://[::1]:8080/livez': 200,
@@ -118,6 +162,7 @@ it('uses the host of an absolute URL instead of the Host header', async (t) => {
     'http://?/livez': 400,
     'http://x?/livez': 200,
     'http://x': 200,
+    'http://x/plants': 401,
   };
   for (const [target, status] of Object.entries(statuses)) {
     const answer = await exchange(port, request(`GET ${target}`, ['Host: other.example']));
@@ -127,23 +172,18 @@ it('uses the host of an absolute URL instead of the Host header', async (t) => {
   assert.match(wrong, /^HTTP\/1\.1 400 /);
 });
 
-it('needs no Host in HTTP/1.0', async (t) => {
-  const { port } = await startApp(t);
-  assert.match(await exchange(port, 'GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
-});
-
-it('returns the allowed methods for CONNECT', async (t) => {
-  const { port } = await startApp(t);
-  for (const length of [0, 3]) {
-    const headers = ['Host: x:80', `Content-Length: ${length}`];
-    const answer = await exchange(port, request('CONNECT x:80', headers, 'ab'));
-    assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r$/im);
-    assert.match(answer, /^connection: close\r$/im);
+it('returns the methods of the whole service for CONNECT and OPTIONS *', async () => {
+  const allow = 'DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT'.toLowerCase();
+  for (const bytes of ['0', '3']) {
+    const lines = ['Host: x:80', `Content-Length: ${bytes}`];
+    const { status, headers } = read(await exchange(port, request('CONNECT x:80', lines, 'ab')));
+    assert.deepEqual([status, headers['allow'], headers['connection']], [405, allow, 'close']);
   }
+  const { status, headers } = read(await exchange(port, request('OPTIONS *', ['Host: x'])));
+  assert.deepEqual([status, headers['allow']], [204, allow]);
 });
 
-it('refuses an unknown coding alike whether it comes alone or among many', async (t) => {
-  const { port } = await startApp(t);
+it('refuses an unknown coding alike whether it comes alone or among many', async () => {
   const sockets = Array.from({ length: 50 }, () => connect({ host: '127.0.0.1', port }));
   const alive = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
   for (const socket of sockets) socket.write(alive);
@@ -155,8 +195,7 @@ it('refuses an unknown coding alike whether it comes alone or among many', async
   }
 });
 
-it('keeps serving after clients send CONNECT and reset the connection', async (t) => {
-  const { port, call } = await startApp(t);
+it('keeps serving after clients send CONNECT and reset the connection', async () => {
   for (let at = 0; at < 20; at++) {
     const socket = connect({ host: '127.0.0.1', port });
     await once(socket, 'connect');
@@ -166,95 +205,59 @@ it('keeps serving after clients send CONNECT and reset the connection', async (t
   assert.equal((await call('GET', '/livez')).status, 200);
 });
 
-it('responds to a request before CONNECT, refuses that, and executes none after it', async (t) => {
-  const { port, token, call } = await startApp(t);
-  const alice = await token('alice');
-  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
-  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
-  const sound = `GET /plants HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`;
-  const follower = request('DELETE /plants/1', headers);
+it('responds to a request before CONNECT, refuses that, and executes none after it', async () => {
+  const { alice, lines } = await newUser(plant);
+  const sound = `GET /plants HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
   const tunnel = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
-  const answer = await exchange(port, sound + tunnel + follower);
+  const answer = await exchange(port, sound + tunnel + request('DELETE /plants/1', lines));
   assert.match(
     answer,
     /^HTTP\/1\.1 200 [^]*\[\{"name":"a","tag":""\}\]HTTP\/1\.1 405 [^]*^connection: close\r$/im,
   );
-  assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 2, answer);
-  assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+  assert.equal(countResponses(answer), 2, answer);
+  assert.equal((await alice('GET', '/plants/1')).status, 200);
 });
 
-it('reads no further request after one with an ambiguous end', async (t) => {
-  const { port, token, call } = await startApp(t);
-  const alice = await token('alice');
-  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
-  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
-  const follower = request('DELETE /plants/1', headers);
-  const uncertain = [
-    [`POST /plants HTTP/1.1`, chunkedAnd('gzip')],
-    [`POST /%zz HTTP/1.1`, chunkedAnd('gzip')],
-    [`PUT /nowhere HTTP/1.1`, chunkedAnd('gzip')],
-    [`POST /plants HTTP/1.1`, chunkedAnd('gzip'), 'Expect: miracles'],
-    [`POST /plants HTTP/1.0`, chunked, 'Connection: keep-alive'],
-  ];
-  for (const [line = '', ...framing] of uncertain) {
-    const head = [line, ...framing, ...headers].join('\r\n');
-    const answer = await exchange(port, `${head}\r\n\r\n0\r\n\r\n${follower}`);
-    assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
-    assert.match(answer, /^connection: close\r$/im);
+it('reads no further request after one with an ambiguous end or a malformed head', async () => {
+  const { alice, lines } = await newUser(plant);
+  const follower = request('DELETE /plants/1', lines);
+  for (const head of [
+    ['POST /plants HTTP/1.1', chunkedAnd('gzip'), ...lines],
+    ['POST /%zz HTTP/1.1', chunkedAnd('gzip'), ...lines],
+    ['PUT /nowhere HTTP/1.1', chunkedAnd('gzip'), ...lines],
+    ['POST /plants HTTP/1.1', chunkedAnd('gzip'), 'Expect: miracles', ...lines],
+    ['POST /plants HTTP/1.0', chunked, 'Connection: keep-alive', ...lines],
+    ['GET /livez HTTP/1.1'],
+    ['GET /livez# HTTP/1.1', 'Host: x'],
+  ]) {
+    const end = head.some((line) => line.startsWith(chunked.slice(0, 17))) ? '0\r\n\r\n' : '';
+    const answer = await exchange(port, `${head.join('\r\n')}\r\n\r\n${end}${follower}`);
+    assert.match(answer, /^HTTP\/1\.1 4[^]*^connection: close\r$/im);
+    assert.equal(countResponses(answer), 1, answer);
   }
-  assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+  assert.equal((await alice('GET', '/plants/1')).status, 200);
 });
 
-it('closes the connection after a request with a malformed head', async (t) => {
-  const { port } = await startApp(t);
-  const follower = 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n';
-  for (const head of ['GET /livez HTTP/1.1', 'GET /livez# HTTP/1.1\r\nHost: x']) {
-    const answer = await exchange(port, `${head}\r\n\r\n${follower}`);
-    assert.match(answer, /^HTTP\/1\.1 400 /);
-    assert.equal(answer.match(/HTTP\/1\.1 \d/g)?.length, 1, answer);
-    assert.match(answer, /^connection: close\r$/im);
-  }
-});
-
-it('names the media type that it accepts in a 415', async (t) => {
-  const { call, token } = await startApp(t);
-  const alice = await token('alice');
-  const json = { 'content-type': 'application/json' };
-  const refused = [{ 'content-type': 'text/plain' }, { ...json, 'content-encoding': 'gzip' }];
-  for (const headers of refused) {
-    const answer = await call('POST', '/plants', { token: alice, body: '{"name":"a"}', headers });
-    assert.equal(answer.status, 415);
-    assert.equal(answer.headers.get('accept'), 'application/json');
-    assert.equal(answer.headers.get('accept-encoding'), 'identity');
-  }
-});
-
-it('keeps reading a refused body, so that the client gets the response', async (t) => {
-  const { port, token } = await startApp(t);
-  const type = 'Content-Type: application/json';
+it('keeps reading a refused body, so that the client gets the response', async () => {
   const bytes = 4_000_000;
   for (let turn = 0; turn < 10; turn++) {
     // A new token has to be looked up, and part of the body has come by then.
-    const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`, type];
-    const head = request('POST /plants', [...headers, `Content-Length: ${bytes}`]);
+    const { lines } = await newUser();
+    const head = request('POST /plants', [...lines, json, `Content-Length: ${bytes}`]);
     assert.match(await exchange(port, head + 'x'.repeat(bytes)), /^HTTP\/1\.1 413 /);
   }
 });
 
-it('executes no request after a response that closes the connection', async (t) => {
-  const { port, token, call } = await startApp(t);
-  const alice = await token('alice');
-  await call('POST', '/plants', { token: alice, json: { name: 'a', id: 1 } });
-  const headers = ['Host: x', `Authorization: Bearer ${alice}`];
-  const type = 'Content-Type: application/json';
-  const head = ['POST /plants HTTP/1.1', ...headers, type, chunked].join('\r\n');
+it('executes no request after a response that closes the connection', async () => {
+  const { alice, lines } = await newUser(plant);
+  const head = ['POST /plants HTTP/1.1', ...lines, json, chunked].join('\r\n');
   const chunk = (bytes: number) => `${bytes.toString(16)}\r\n${' '.repeat(bytes)}\r\n`;
   // The body becomes too large in the middle of what one read brings.
-  const rest = `${chunk(13_000).repeat(3)}0\r\n\r\n${request('DELETE /plants/1', headers)}`;
+  const rest = `${chunk(13_000).repeat(3)}0\r\n\r\n${request('DELETE /plants/1', lines)}`;
   await Promise.all(
     Array.from({ length: 60 }, async (_, at) => {
       await pause(at * 5);
-      const connection = new Connection(`http://127.0.0.1:${port}`);
+      const connection = new Connection(app.address);
       connection.write(`${head}\r\n\r\n${chunk(1_000)}`);
       await pause(30);
       connection.write(rest);
@@ -262,34 +265,34 @@ it('executes no request after a response that closes the connection', async (t) 
       assert.equal(await connection.answer(), undefined);
     }),
   );
-  assert.equal((await call('GET', '/plants/1', { token: alice })).status, 200);
+  assert.equal((await alice('GET', '/plants/1')).status, 200);
 });
 
-it('accepts 100 headers, and refuses more instead of dropping some', async (t) => {
-  const { port, token } = await startApp(t);
-  const needed = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
-  const body = '{"name":"a"}';
+it('accepts 100 headers, and refuses more instead of dropping some', async () => {
+  const { lines } = await newUser();
   const answered = async (headers: number) => {
-    const sound = [...needed, 'Content-Type: application/json', 'Content-Length: 12'];
+    const sound = [...lines, json, length];
     const more = headers - sound.length - 1; // request() adds one
     const many = Array.from({ length: more }, (_, at) => `a${at}:`);
     const answer = await exchange(port, request('POST /plants', [...many, ...sound], body));
-    assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1, answer);
-    return Number(answer.split(' ')[1]);
+    assert.equal(countResponses(answer), 1, answer);
+    return read(answer).status;
   };
-  assert.deepEqual(
-    [await answered(100), await answered(101), await answered(102), await answered(2_500)],
-    [201, 431, 431, 431],
-  );
+  for (const [headers, status] of [
+    [100, 201],
+    [101, 431],
+    [102, 431],
+    [2_500, 431],
+  ] as const) {
+    assert.equal(await answered(headers), status);
+  }
 });
 
-it('accepts lists of 64 members and paths of 4,096 characters, and refuses longer ones', async (t) => {
-  const app = await startApp(t);
-  const token = await app.token('alice');
-  await app.call('POST', '/plants', { token, json: { name: 'a', id: 1 } });
+it('accepts lists of 64 members and paths of 4,096 characters, and refuses longer ones', async () => {
+  const { alice } = await newUser(plant);
   const refusal = async (method: string, path: string, headers = {}) => {
-    const json = method === 'PATCH' ? { tag: 'b' } : undefined;
-    const answer = await app.call(method, path, { token, headers, json });
+    const patch = method === 'PATCH' ? { tag: 'b' } : undefined;
+    const answer = await alice(method, path, { headers, json: patch });
     return answer.status === 400 ? (answer.json as { detail: string }).detail : answer.status;
   };
   for (const [name, method, status] of [
@@ -313,19 +316,15 @@ it('accepts lists of 64 members and paths of 4,096 characters, and refuses longe
   assert.equal(await refusal('GET', `/${'&'.repeat(65)}?tag=a`), 404);
   assert.match(String(await refusal('GET', `/plants?fields=${'id,'.repeat(5_000)}`)), /"fields"/);
   assert.equal(await refusal('GET', `/${'%2f'.repeat(1_365)}`), 404);
-  assert.equal(
-    await refusal('GET', `/${'%2f'.repeat(1_366)}?tag=a`),
-    'Use a path of at most 4096 characters.',
-  );
+  const tooLong = await refusal('GET', `/${'%2f'.repeat(1_366)}?tag=a`);
+  assert.equal(tooLong, 'Use a path of at most 4096 characters.');
 });
 
-it('refuses two Content-Types, with a body and without', async (t) => {
-  const { port, token } = await startApp(t);
-  const type = 'Content-Type: application/json';
-  const headers = ['Host: x', `Authorization: Bearer ${await token('alice')}`, type, type];
-  const body = '{"name":"a"}';
+it('refuses two Content-Types, with a body and without', async () => {
+  const { lines } = await newUser();
+  const headers = [...lines, json, json];
   for (const bytes of [
-    request('POST /plants', [...headers, `Content-Length: ${body.length}`], body),
+    request('POST /plants', [...headers, length], body),
     request('DELETE /plants/1', headers),
   ]) {
     const { status, problem } = read(await exchange(port, bytes));
@@ -334,10 +333,9 @@ it('refuses two Content-Types, with a body and without', async (t) => {
   }
 });
 
-it('decodes paths for every method, but not %2F to a slash', async (t) => {
-  const { port, token } = await startApp(t);
-  const alice = `Authorization: Bearer ${await token('alice')}`;
-  const statuses = {
+it('decodes paths for every method, but not %2F to a slash', async () => {
+  const { lines } = await newUser();
+  for (const [firstLine, status] of Object.entries({
     'GET /%70lants': 200,
     'GET /%70lants/%31': 404,
     'OPTIONS /%70lants': 204,
@@ -350,96 +348,38 @@ it('decodes paths for every method, but not %2F to a slash', async (t) => {
     'PUT /%2570lants': 404,
     'PUT /%zz': 400,
     'OPTIONS /%ff': 400,
+  })) {
+    assert.equal(read(await exchange(port, request(firstLine, lines))).status, status, firstLine);
+  }
+});
+
+it('responds once to each request of a connection: a refused one, a valid one, garbage', async () => {
+  const { alice, lines } = await newUser();
+  const post = (sent: string) => {
+    const head = ['POST /plants HTTP/1.1', ...lines, json, `Content-Length: ${sent.length}`];
+    return `${head.join('\r\n')}\r\n\r\n${sent}`;
   };
-  for (const [firstLine, status] of Object.entries(statuses)) {
-    const answer = await exchange(port, request(firstLine, ['Host: x', alice]));
-    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), firstLine);
-  }
-});
-
-it('forbids caching and media type guessing for every response', async (t) => {
-  const { port, token } = await startApp(t);
-  const alice = ['Host: x', `Authorization: Bearer ${await token('alice')}`];
-  const body = '{"name":"a"}';
-  const typed = [...alice, 'Content-Type: application/json', `Content-Length: ${body.length}`];
-  const answers: [bytes: string, status: number][] = [
-    [request('POST /plants', typed, body), 201],
-    [request('GET /plants', alice), 200],
-    [request('HEAD /plants/1', alice), 200],
-    [request('DELETE /plants/1', alice), 204],
-    [request('OPTIONS /plants', alice), 204],
-    [request('GET /livez', alice), 200],
-    [request('GET /readyz', alice), 200],
-    [request('GET /plants', ['Host: x']), 401],
-    [request('GET /nowhere', alice), 404],
-    ...Object.values(broken),
-  ];
-  for (const [bytes, status] of answers) {
-    const answer = await exchange(port, bytes);
-    assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `), bytes);
-    assert.match(answer, /^cache-control: no-store\r$/im, bytes);
-    assert.match(answer, /^x-content-type-options: nosniff\r$/im, bytes);
-  }
-});
-
-it('returns the methods of the whole service for OPTIONS *', async (t) => {
-  const { port } = await startApp(t);
-  const answer = await exchange(port, request('OPTIONS *', ['Host: x']));
-  assert.match(answer, /^HTTP\/1\.1 204 /);
-  assert.match(answer, /^allow: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT\r$/m);
-});
-
-it('keeps serving a connection after a refused request', async (t) => {
-  const { port, token } = await startApp(t);
-  const authorization = `Authorization: Bearer ${await token('alice')}`;
-  const body = '{"name":1}';
-  const type = 'Content-Type: application/json';
-  const refused = `POST /plants HTTP/1.1\r\nHost: x\r\n${authorization}\r\n${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  const answer = await exchange(port, refused + request('GET /plants', ['Host: x', authorization]));
-  assert.match(answer, /^HTTP\/1\.1 400 /);
-  assert.match(answer, /HTTP\/1\.1 200 OK[\s\S]*\[\]$/);
-});
-
-it('responds once if garbage follows a valid request', async (t) => {
-  const { port, token, call } = await startApp(t);
-  const alice = await token('alice');
-  const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
-  const body = '{"name":"a"}';
-  const sound = `POST /plants HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 12\r\n\r\n${body}`;
-  const followers = ['GARBAGE\r\n\r\n', request('GET /', ['Host: x', `X: ${'a'.repeat(20_000)}`])];
-  for (const follower of followers) {
-    const answer = await exchange(port, sound + follower);
-    assert.equal(answer.match(/HTTP\/1\.1 /g)?.length, 1);
+  const both = await exchange(port, post('{"name":1}') + request('GET /plants', lines));
+  assert.match(both, /^HTTP\/1\.1 400 [^]*HTTP\/1\.1 200 OK[^]*\[\]$/);
+  const garbage = ['GARBAGE\r\n\r\n', request('GET /', ['Host: x', `X: ${'a'.repeat(20_000)}`])];
+  for (const follower of garbage) {
+    const answer = await exchange(port, post(body) + follower);
+    assert.equal(countResponses(answer), 1);
     assert.match(answer, /^HTTP\/1\.1 201 Created\r\n[^]*\{"name":"a","tag":""\}$/);
   }
-  const { json } = await call('GET', '/plants', { token: alice });
-  assert.equal((json as unknown[]).length, followers.length);
+  assert.equal(((await alice('GET', '/plants')).json as unknown[]).length, garbage.length);
 });
 
-it('accepts an absolute URL as the target', async (t) => {
-  const { port } = await startApp(t);
-  const answer = await exchange(port, request('PUT http://x/plants', ['Host: x']));
-  assert.match(answer, /^HTTP\/1\.1 405 /);
+it('responds to a request with a malformed body without waiting for the rest', async () => {
+  const { alice, lines } = await newUser();
+  const bytes = request('POST /plants', [...lines, json, chunked], 'ZZ\r\n{}\r\n');
+  assert.match(await exchange(port, bytes), /^HTTP\/1\.1 400 /);
+  assert.equal((await alice('GET', '/plants')).text, '[]');
 });
 
-it('responds to a request with a malformed body without waiting for the rest', async (t) => {
-  const { port, token, call } = await startApp(t);
-  const alice = await token('alice');
-  const headers = ['Host: x', `Authorization: Bearer ${alice}`, 'Content-Type: application/json'];
-  const answer = await exchange(
-    port,
-    request('POST /plants', [...headers, chunked], 'ZZ\r\n{}\r\n'),
-  );
-  assert.match(answer, /^HTTP\/1\.1 400 /);
-  assert.equal((await call('GET', '/plants', { token: alice })).text, '[]');
-});
-
-it('asks for a body only if the head of its request is acceptable', async (t) => {
-  const { address, token } = await startApp(t);
-  const bearer = `Authorization: Bearer ${await token('alice')}`;
-  const json = 'Content-Type: application/json';
-  const body = '{"name":"a"}';
-  const length = `Content-Length: ${body.length}`;
+it('asks for a body only if the head of its request is acceptable', async () => {
+  const { lines } = await newUser();
+  const [host = '', bearer = ''] = lines;
   const refused: [number, ...string[]][] = [
     [401, 'POST /plants HTTP/1.1', json, length],
     [404, 'POST /nowhere HTTP/1.1', bearer, json, length],
@@ -448,17 +388,17 @@ it('asks for a body only if the head of its request is acceptable', async (t) =>
     [415, 'POST /plants HTTP/1.1', bearer, 'Content-Type: text/plain', length],
     [400, 'DELETE /plants/1 HTTP/1.1', bearer, json, length],
   ];
-  const send = (connection: Connection, lines: readonly string[]) =>
-    connection.write([...lines, 'Host: x', 'Expect: 100-continue', '\r\n'].join('\r\n'));
-  for (const [status, ...lines] of refused) {
-    const connection = new Connection(address);
-    send(connection, lines);
+  const send = (connection: Connection, head: readonly string[]) =>
+    connection.write([...head, host, 'Expect: 100-continue', '\r\n'].join('\r\n'));
+  for (const [status, ...head] of refused) {
+    const connection = new Connection(app.address);
+    send(connection, head);
     const answer = await connection.answer();
     // The client need not send the body, so the next bytes can be anything.
-    assert.deepEqual([answer?.status, answer?.isLast], [status, true], String(lines[0]));
+    assert.deepEqual([answer?.status, answer?.isLast], [status, true], String(head[0]));
     await connection.closed();
   }
-  const connection = new Connection(address);
+  const connection = new Connection(app.address);
   for (let turn = 0; turn < 2; turn++) {
     send(connection, ['POST /plants HTTP/1.1', bearer, json, length]);
     assert.equal((await connection.answer())?.status, 100);
@@ -468,11 +408,10 @@ it('asks for a body only if the head of its request is acceptable', async (t) =>
   connection.socket.destroy();
 });
 
-it('responds once, even if the body breaks after the response', async (t) => {
-  const { address } = await startApp(t);
+it('responds once, even if the body breaks after the response', async () => {
   const head = 'POST /plants HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
   for (const rest of ['ZZ\r\n', '0\r\nContent-Length: 5\r\n\r\n', undefined]) {
-    const connection = new Connection(address);
+    const connection = new Connection(app.address);
     connection.write(head);
     assert.equal((await connection.answer())?.status, 401);
     if (rest === undefined) connection.socket.end();

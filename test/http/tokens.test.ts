@@ -5,9 +5,9 @@ import { text as textOf } from 'node:stream/consumers';
 import { describe } from 'node:test';
 import type { Grant } from '../../src/access/access.ts';
 import { TokenUses } from '../../src/http/auth/token-uses.ts';
-import { isToken, makeToken } from '../../src/access/token.ts';
-import { override, startApp, type Answer, type TestApp } from '../support/app.ts';
-import { itOnce as it, testDatabase } from '../support/storages.ts';
+import { isToken, makeToken, tokenId } from '../../src/access/token.ts';
+import { inNewStore, override, startApp, type Send } from '../support/app.ts';
+import { fileScope, itOnce as it } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -18,33 +18,80 @@ interface ShownToken {
   [field: string]: unknown;
 }
 
+/** Identified tokens. */
+const identified = new Set<string>();
+const app = await startApp(fileScope(), {
+  baseUrl: 'https://plants.example/api',
+  wrap: (storage) =>
+    override(storage, {
+      identity: {
+        identify: async (credential) =>
+          storage.identity.identify(credential).finally(() => {
+            identified.add(tokenId(credential.tokenHash, credential.store));
+          }),
+      },
+    }),
+});
+
 /** Creates a token with another one. */
-async function created({ call }: TestApp, token: string, json?: object): Promise<ShownToken> {
-  const answer = await call('POST', '/tokens', { token, ...(json && { json }) });
+async function created(send: Send, json?: object): Promise<ShownToken> {
+  const answer = await send('POST', '/tokens', { ...(json && { json }) });
   assert.equal(answer.status, 201, answer.text);
   return answer.json as ShownToken; // as the next test checks
 }
 
-async function listed({ call }: Pick<TestApp, 'call'>, token: string): Promise<ShownToken[]> {
-  const { status, json } = await call('GET', '/tokens', { token });
+async function listed(send: Send): Promise<ShownToken[]> {
+  const { status, json } = await send('GET', '/tokens');
   assert.equal(status, 200);
   return json as ShownToken[]; // as the tests below check
 }
 
+/** The id of the token, or the problem of the response if it is refused. */
+async function shownBy(token: string): Promise<unknown> {
+  const { status, json } = await app.call('GET', '/token', { token });
+  return status === 200 ? (json as ShownToken).id : (json as { detail: string }).detail;
+}
+
+it('GET /token shows who is calling, with which rights, and until when', async () => {
+  const { token, store } = inNewStore(app);
+  const expiresAt = '2100-01-31T12:00:00.000Z';
+  const limited = { scopes: ['plants:read'], expiresAtMs: Date.parse(expiresAt) } as const;
+  const alice = await token('alice', { ...limited, role: 'manager' });
+  const { status, headers, json } = await app.call('GET', '/token', { token: alice });
+  assert.equal(status, 200);
+  assert.equal(headers.get('content-type'), 'application/json');
+  assert.equal(headers.get('cache-control'), 'no-store');
+  const scopes = ['plants:read'];
+  assert.deepEqual(json, {
+    id: idOf(alice),
+    user: 'alice',
+    store,
+    role: 'manager',
+    scopes,
+    expiresAt,
+  });
+  const bob = await token('bob', { scopes: ['plants:write'] });
+  const rest = { user: 'bob', store, role: 'member', scopes: ['plants:write'] };
+  const lasting = await app.call('GET', '/token', { token: bob });
+  assert.deepEqual(lasting.json, { id: idOf(bob), ...rest }, 'no scope is needed');
+  const bare = await app.call('GET', '/token');
+  assert.deepEqual([bare.status, bare.headers.get('www-authenticate')], [401, 'Bearer']);
+});
+
 describe('POST /tokens', () => {
-  it('creates a twin of the token without a body, and shows it once', async (t) => {
-    const app = await startApp(t, { baseUrl: 'https://plants.example/api' });
+  it('creates a twin of the token without a body, and shows it once', async () => {
+    const { user, store } = inNewStore(app);
     const expiresAt = '2100-01-31T12:00:00.000Z';
-    const alice = await app.token('alice', {
-      store: 'north',
+    const scopes = ['plants:read', 'plants:write'] as const;
+    const alice = await user('alice', {
       role: 'manager',
-      scopes: ['plants:write', 'plants:read'],
+      scopes: scopes.toReversed(),
       expiresAtMs: Date.parse(expiresAt),
     });
     const headers = { 'content-type': 'application/json' };
     for (const options of [{}, { headers }, { json: {} }]) {
       const before = Date.now();
-      const answer = await app.call('POST', '/tokens', { token: alice, ...options });
+      const answer = await alice('POST', '/tokens', options);
       assert.equal(answer.status, 201);
       assert.equal(answer.headers.get('cache-control'), 'no-store');
       const { token = '', createdAt, ...rest } = answer.json as ShownToken; // checked here
@@ -52,61 +99,54 @@ describe('POST /tokens', () => {
       assert.ok(Date.parse(String(createdAt)) >= before);
       const id = idOf(token);
       assert.equal(answer.headers.get('location'), `https://plants.example/api/tokens/${id}`);
-      const scopes = ['plants:read', 'plants:write'];
       assert.deepEqual(rest, { id, label: '', scopes, state: 'active', current: false, expiresAt });
       const { json } = await app.call('GET', '/token', { token });
-      const shown = { id, user: 'alice', store: 'north', role: 'manager', scopes, expiresAt };
-      assert.deepEqual(json, shown);
+      assert.deepEqual(json, { id, user: 'alice', store, role: 'manager', scopes, expiresAt });
     }
-    const tokens = await app.call('GET', '/tokens', { token: alice });
-    assert.ok(!tokens.text.includes('plant_'));
+    assert.ok(!(await alice('GET', '/tokens')).text.includes('plant_'));
   });
 
-  it('creates a token with fewer scopes, an earlier expiry and a label', async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice');
+  it('creates a token with fewer scopes, an earlier expiry and a label', async () => {
+    const alice = await inNewStore(app).user('alice');
     const json = { scopes: ['plants:read'], expiresAt: '2100-02-28t13:30:00.5+01:30', label: 'a' };
-    const { token = '', ...shown } = await created(app, alice, json);
+    const { token = '', ...shown } = await created(alice, json);
     assert.partialDeepStrictEqual(shown, { ...json, expiresAt: '2100-02-28T12:00:00.500Z' });
-    const refused = await app.call('POST', '/plants', { token, json: { name: 'a' } });
-    assert.equal(refused.status, 403);
-    const { expiresAt } = await created(app, token, { expiresAt: '2100-02-28T12:00:00.499Z' });
+    const child = app.as(token);
+    assert.equal((await child('POST', '/plants', { json: { name: 'a' } })).status, 403);
+    const { expiresAt } = await created(child, { expiresAt: '2100-02-28T12:00:00.499Z' });
     assert.equal(expiresAt, '2100-02-28T12:00:00.499Z');
   });
 
-  it('refuses more scopes than the token has, and names them', async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice', { scopes: ['plants:read'] });
+  it('refuses more scopes than the token has, and names them', async () => {
+    const alice = await inNewStore(app).user('alice', { scopes: ['plants:read'] });
     const json = { scopes: ['plants:read', 'shares:write', 'plants:write'] };
-    const { status, headers, text } = await app.call('POST', '/tokens', { token: alice, json });
+    const { status, headers, text } = await alice('POST', '/tokens', { json });
     assert.equal(status, 403);
     const challenge = 'Bearer error="insufficient_scope", scope="shares:write plants:write"';
     assert.equal(headers.get('www-authenticate'), challenge);
     assert.match(text, /so a new token cannot have shares:write plants:write\./);
-    assert.equal((await listed(app, alice)).length, 1);
+    assert.equal((await listed(alice)).length, 1);
   });
 
-  it('refuses an expiry that is past, or later than that of the token', async (t) => {
-    const app = await startApp(t);
+  it('refuses an expiry that is past, or later than that of the token', async () => {
     const expiresAtMs = Date.now() + 60_000;
-    const alice = await app.token('alice', { expiresAtMs });
+    const alice = await inNewStore(app).user('alice', { expiresAtMs });
     for (const [timeMs, reason] of [
       [Date.now(), /is in the past/],
       [expiresAtMs + 1, /is after your own token expires\. Send 20\d\d-/],
     ] as const) {
       const json = { expiresAt: new Date(timeMs).toISOString() };
-      const refused = await app.call('POST', '/tokens', { token: alice, json });
+      const refused = await alice('POST', '/tokens', { json });
       assert.equal(refused.status, 400);
       assert.partialDeepStrictEqual(refused.json, { errors: [{ pointer: '/expiresAt' }] });
       assert.match(refused.text, reason);
     }
-    await created(app, alice, { expiresAt: new Date(expiresAtMs).toISOString() });
-    assert.equal((await listed(app, alice)).length, 2);
+    await created(alice, { expiresAt: new Date(expiresAtMs).toISOString() });
+    assert.equal((await listed(alice)).length, 2);
   });
 
-  it('refuses invalid bodies, and creates nothing', async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice');
+  it('refuses invalid bodies, and creates nothing', async () => {
+    const alice = await inNewStore(app).user('alice');
     const bodies: [json: unknown, pointer: string][] = [
       [{ scopes: [] }, '/scopes'],
       [{ scopes: ['plants:read', 'plants:read'] }, '/scopes'],
@@ -123,221 +163,144 @@ describe('POST /tokens', () => {
       [[], ''],
     ];
     for (const [json, pointer] of bodies) {
-      const { status, json: problem } = await app.call('POST', '/tokens', { token: alice, json });
+      const { status, json: problem } = await alice('POST', '/tokens', { json });
       assert.equal(status, 400, JSON.stringify(json));
       assert.partialDeepStrictEqual(problem, { errors: [{ pointer }] });
     }
-    assert.equal((await app.call('POST', '/tokens', { token: alice, body: '{}' })).status, 415);
+    assert.equal((await alice('POST', '/tokens', { body: '{}' })).status, 415);
     const headers = { 'content-type': 'application/json' };
-    const malformed = await app.call('POST', '/tokens', { token: alice, body: '{', headers });
+    const malformed = await alice('POST', '/tokens', { body: '{', headers });
     assert.equal(malformed.status, 400);
     assert.match(
       malformed.text,
       /an object like {\\"scopes\\":\[\\"plants:read\\"\],\\"label\\":\\"phone\\"}\./,
     );
-    assert.equal((await app.call('POST', '/tokens?user=bob', { token: alice })).status, 400);
+    assert.equal((await alice('POST', '/tokens?user=bob')).status, 400);
     assert.equal((await app.call('POST', '/tokens')).status, 401);
-    assert.equal((await listed(app, alice)).length, 1);
+    assert.equal((await listed(alice)).length, 1);
   });
 
-  it('refuses a token that expires before the body arrives', async (t) => {
-    for (const body of ['{}', '{"expiresAt":"2100-01-01T00:00:00Z"}']) {
-      const { promise: isIdentified, resolve } = Promise.withResolvers<void>();
-      const app = await startApp(t, {
-        wrap: (storage) =>
-          override(storage, {
-            identity: {
-              identify: async (credential) =>
-                storage.identity.identify(credential).finally(resolve),
-            },
-          }),
-      });
-      const expiresAtMs = Date.now() + 1_000;
-      const token = await app.token('alice', { expiresAtMs });
-      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  it('refuses a token that expires before the body arrives', async () => {
+    const { token } = inNewStore(app);
+    const expiresAtMs = Date.now() + 1_000;
+    const refused = ['{}', '{"expiresAt":"2100-01-01T00:00:00Z"}'].map(async (body) => {
+      const alice = await token('alice', { expiresAtMs });
+      const headers = { authorization: `Bearer ${alice}`, 'content-type': 'application/json' };
       const sent = request(`${app.address}/tokens`, { method: 'POST', headers });
       const responded = once(sent, 'response');
       sent.write(' ');
-      await isIdentified;
+      await until('it is identified', () => identified.has(idOf(alice)));
       await until('the token has expired', () => Date.now() >= expiresAtMs);
       sent.end(body);
       const [response] = await responded;
       assert.equal(response.statusCode, 401, await textOf(response));
-      assert.equal((await app.storage.identity.listTokens({ limit: 10 })).length, 1);
-    }
+      return idOf(alice);
+    });
+    const ids = await Promise.all(refused);
+    const alice = app.as(await token('alice'));
+    const left = (await listed(alice)).filter(({ current }) => current !== true);
+    assert.deepEqual(left.map(({ id }) => id).toSorted(), ids.toSorted());
   });
 });
 
-describe('GET /tokens', () => {
-  it('pages through them in the order of their ids', async (t) => {
-    const lists: number[] = [];
-    const app = await startApp(t, {
-      wrap: (storage) =>
-        override(storage, {
-          identity: {
-            listTokens: (query) => {
-              lists.push(query.limit);
-              return storage.identity.listTokens(query);
-            },
-          },
-        }),
-    });
-    const alice = await app.token('alice');
-    await app.token('bob');
-    for (let made = 1; made < 130; made++) await app.token('alice');
-    const whole = await listed(app, alice);
-    const ids = whole.map(({ id }) => id);
-    assert.deepEqual(ids, ids.toSorted());
-    assert.equal(new Set(ids).size, 130);
-    assert.ok(lists.length > 1 && Math.max(...lists) <= 51, 'it is read in batches');
-    for (const [limit, expectedPages] of [
-      [60, 3],
-      [65, 2],
-      [120, 2],
-      [1_000, 1],
-    ] as const) {
-      const found: ShownToken[] = [];
-      let pages = 0;
-      for (let next: string | undefined = `/tokens?limit=${limit}`; next !== undefined; pages++) {
-        const answer: Answer = await app.call('GET', next, { token: alice });
-        assert.equal(answer.status, 200, answer.text);
-        const page = answer.json as ShownToken[];
-        assert.ok(page.length <= limit);
-        found.push(...page);
-        const link = answer.headers.get('link') ?? '';
-        [, next] = /^<(\/tokens\?[^>]+)>; rel="next"$/.exec(link) ?? [];
-        if (next !== undefined)
-          assert.equal(next, `/tokens?limit=${limit}&after=${page.at(-1)?.id}`);
-      }
-      assert.deepEqual(found, whole, `pages of ${limit}`);
-      assert.equal(pages, expectedPages);
-    }
-    const after = await app.call('GET', `/tokens?after=${ids[127]}`, { token: alice });
-    assert.deepEqual(after.json, whole.slice(128));
-    for (const query of ['limit=0', 'limit=1001', 'after=', 'after=x', 'after=1', 'state=active']) {
-      const { status, json } = await app.call('GET', `/tokens?${query}`, { token: alice });
-      assert.equal(status, 400, query);
-      const [name = ''] = query.split('=');
-      assert.partialDeepStrictEqual(json, { errors: [{ parameter: name }] });
-    }
-  });
-
-  it("lists the user's own tokens in every state", async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice', { scopes: ['plants:read'] });
-    await app.token('bob');
-    await app.token('alice', { store: 'elsewhere' });
-    const phone = await created(app, alice, { label: 'phone' });
-    const expired = await app.token('alice', { expiresAtMs: Date.now() });
-    await app.call('DELETE', `/tokens/${phone.id}`, { token: alice });
-    const tokens = await listed(app, alice);
-    const byId = new Map(tokens.map((token) => [token.id, token]));
-    assert.equal(byId.size, 3);
-    const own = { ...byId.get(idOf(alice)) };
-    delete own['createdAt'];
-    assert.deepEqual(own, {
-      id: idOf(alice),
-      label: '',
-      scopes: ['plants:read'],
-      state: 'active',
-      current: true,
-    });
-    assert.partialDeepStrictEqual(byId.get(phone.id), {
-      label: 'phone',
-      state: 'revoked',
-      current: false,
-    });
-    assert.ok(Date.parse(String(byId.get(phone.id)?.['revokedAt'])) <= Date.now());
-    assert.equal(byId.get(idOf(expired))?.state, 'expired');
-    assert.deepEqual(await listed(app, alice), tokens);
-  });
+it("GET /tokens lists the user's own tokens in every state", async () => {
+  const { token, user } = inNewStore(app);
+  await token('bob');
+  await inNewStore(app).token('alice');
+  const alice = await user('alice', { scopes: ['plants:read'] });
+  const phone = await created(alice, { label: 'phone' });
+  const expired = await token('alice', { expiresAtMs: Date.now() });
+  await alice('DELETE', `/tokens/${phone.id}`);
+  const tokens = await listed(alice);
+  const byId = new Map(tokens.map((one) => [one.id, one]));
+  assert.equal(byId.size, 3);
+  const { id, createdAt: _, ...own } = tokens.find(({ current }) => current) ?? assert.fail();
+  const scopes = ['plants:read'];
+  assert.deepEqual(own, { label: '', scopes, state: 'active', current: true });
+  assert.ok(id !== phone.id);
+  const revoked = byId.get(phone.id);
+  assert.partialDeepStrictEqual(revoked, { label: 'phone', state: 'revoked', current: false });
+  assert.ok(Date.parse(String(revoked?.['revokedAt'])) <= Date.now());
+  assert.equal(byId.get(idOf(expired))?.state, 'expired');
+  assert.deepEqual(await listed(alice), tokens);
 });
 
 describe('DELETE /token and DELETE /tokens/{id}', () => {
-  const assertRefused = ({ status, text }: Answer) => {
-    assert.equal(status, 401);
-    assert.match(text, /The token is revoked/);
-  };
+  const isRevoked = /^The token is revoked/;
 
-  it('revokes the token that asks, for every process from the next request on', async (t) => {
-    const app = await startApp(t);
-    const other = await startApp(t, { open: () => app.database.open() });
-    const [alice, second] = [await app.token('alice'), await app.token('alice')];
-    for (const { call } of [app, other]) {
-      assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-    }
-    const { status, text } = await app.call('DELETE', '/token', { token: alice });
-    assert.deepEqual([status, text], [204, '']);
-    assertRefused(await other.call('GET', '/plants', { token: alice }));
-    assertRefused(await app.call('DELETE', '/token', { token: alice }));
-    assert.equal((await other.call('GET', '/plants', { token: second })).status, 200);
-  });
-
-  it('revokes a token by its id, and responds the same when it is repeated', async (t) => {
-    const app = await startApp(t);
-    const other = await startApp(t, { open: () => app.database.open() });
-    const alice = await app.token('alice', { scopes: ['plants:read'] });
-    const { token = '', id } = await created(app, alice);
-    assert.equal((await other.call('GET', '/plants', { token })).status, 200);
-    for (let round = 0; round < 2; round++) {
-      const { status, text } = await app.call('DELETE', `/tokens/${id}`, { token: alice });
-      assert.deepEqual([status, text], [204, '']);
-      assertRefused(await other.call('GET', '/plants', { token }));
-    }
-    const own = await app.call('DELETE', `/tokens/${idOf(alice)}`, { token: alice });
-    assert.equal(own.status, 204);
-    assertRefused(await other.call('GET', '/plants', { token: alice }));
-  });
-
-  it('refuses to revoke a token that grants more, or that it was created with', async (t) => {
-    const app = await startApp(t);
-    const [alice, reading] = [
-      await app.token('alice'),
-      await app.token('alice', { scopes: ['plants:read'] }),
+  it('revoke the token that asks, or one by its id, and the response is the same again', async () => {
+    const { user, token } = inNewStore(app);
+    const [asking, second, own] = [
+      await token('alice'),
+      await token('alice'),
+      await token('alice'),
     ];
-    const child = await created(app, alice);
-    const lacking = 'Bearer error="insufficient_scope", scope="plants:write"';
-    for (const [token, kind, challenge] of [
-      [reading, 'insufficient-scope', lacking],
-      [child.token ?? '', 'token-restricted', null],
-    ] as const) {
-      const refused = await app.call('DELETE', `/tokens/${idOf(alice)}`, { token });
-      assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [403, challenge]);
-      assert.partialDeepStrictEqual(refused.json, { type: `/problems/${kind}` });
+    for (const round of [204, 401]) {
+      const { status, text } = await app.call('DELETE', '/token', { token: asking });
+      assert.equal(status, round);
+      if (status === 204) assert.equal(text, '');
+      assert.match(String(await shownBy(asking)), isRevoked);
     }
-    const states = (await listed(app, alice)).map(({ state }) => state);
+    const alice = await user('alice');
+    const child = await created(alice);
+    assert.equal(await shownBy(child.token ?? ''), child.id);
+    for (let round = 0; round < 2; round++) {
+      const { status, text } = await alice('DELETE', `/tokens/${child.id}`);
+      assert.deepEqual([status, text], [204, '']);
+      assert.match(String(await shownBy(child.token ?? '')), isRevoked);
+    }
+    const { status } = await app.call('DELETE', `/tokens/${idOf(own)}`, { token: own });
+    assert.equal(status, 204);
+    assert.match(String(await shownBy(own)), isRevoked);
+    assert.equal(await shownBy(second), idOf(second));
+  });
+
+  it('refuse a token that grants more, or that the asking one was created with', async () => {
+    const { user, token } = inNewStore(app);
+    const parent = await token('alice');
+    const alice = app.as(parent);
+    const { token: child = '' } = await created(alice);
+    const reading = await user('alice', { scopes: ['plants:read'] });
+    const lacking = 'Bearer error="insufficient_scope", scope="plants:write"';
+    for (const [send, kind, challenge] of [
+      [reading, 'insufficient-scope', lacking],
+      [app.as(child), 'token-restricted', null],
+    ] as const) {
+      const refused = await send('DELETE', `/tokens/${idOf(parent)}`);
+      assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [403, challenge]);
+      assert.partialDeepStrictEqual(refused.json, { type: `/api/problems/${kind}` });
+    }
+    const states = (await listed(alice)).map(({ state }) => state);
     assert.deepEqual(states, ['active', 'active', 'active']);
   });
 
-  it('responds alike to the id of another user, an unknown one, and text that is no id', async (t) => {
-    const { call, token } = await startApp(t);
+  it('respond alike to the id of another user, an unknown one, and text that is no id', async () => {
+    const { token } = inNewStore(app);
     const [alice, bob] = [await token('alice'), await token('bob')];
-    const namesake = await token('alice', { store: 'elsewhere' });
+    const namesake = await inNewStore(app).token('alice');
     const ids = [idOf(bob), idOf(namesake), idOf(makeToken(1)), 'x', '%00', idOf(alice).slice(1)];
     ids.push(idOf(alice).toUpperCase().replace(/^\d+$/, 'A'), 'a'.repeat(4_000));
     const texts = new Set<string>();
     for (const id of ids) {
-      const { status, text } = await call('DELETE', `/tokens/${id}`, { token: alice });
+      const { status, text } = await app.call('DELETE', `/tokens/${id}`, { token: alice });
       assert.equal(status, 404, id);
       texts.add(text);
     }
     assert.equal(texts.size, 1);
-    for (const one of [alice, bob, namesake]) {
-      assert.equal((await call('GET', '/token', { token: one })).status, 200);
-    }
+    for (const one of [alice, bob, namesake]) assert.equal(await shownBy(one), idOf(one));
   });
 });
 
 describe('the last use of a token', () => {
   it('is shown to the minute as soon as the service is stopping', async (t) => {
     const stop = new AbortController();
-    const app = await startApp(t, { stopping: stop.signal });
-    const [alice, unused] = [await app.token('alice'), await app.token('alice')];
-    const expired = await app.token('alice', { expiresAtMs: Date.now() });
+    const { token: add, call, storage } = await startApp(t, { stopping: stop.signal });
+    const [alice, unused] = [await add('alice'), await add('alice')];
+    const expired = await add('alice', { expiresAtMs: Date.now() });
     const firstMs = Date.now();
-    for (const token of [alice, alice, expired]) await app.call('GET', '/plants', { token });
+    for (const token of [alice, alice, expired]) await call('GET', '/plants', { token });
     const lastUses = async () => {
-      const tokens = await app.storage.identity.listTokens({ limit: 10 });
+      const tokens = await storage.identity.listTokens({ limit: 10 });
       return new Map(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
     };
     assert.equal((await lastUses()).get(idOf(alice)), undefined, 'not written yet');
@@ -351,25 +314,22 @@ describe('the last use of a token', () => {
   });
 
   it('is written in one batch per interval, even after a write that failed', async (t) => {
-    const database = await testDatabase(t);
-    const app = await startApp(t, { open: () => database.open() });
+    const { token, storage, store } = inNewStore(app);
     const grants: Grant[] = [];
     for (const user of ['alice', 'bob']) {
-      const grant = await identify(app.storage, await app.token(user));
-      assert.ok(grant);
-      grants.push(grant);
+      grants.push((await identify(storage, await token(user))) ?? assert.fail());
     }
     const batches: number[] = [];
-    const storage = override(app.storage, {
+    const { identity } = override(storage, {
       identity: {
         async recordUses(uses) {
           batches.push(uses.length);
           if (batches.length === 1) throw new Error('the storage is unavailable');
-          await app.storage.identity.recordUses(uses);
+          await storage.identity.recordUses(uses);
         },
       },
     });
-    const uses = new TokenUses(storage.identity, 20);
+    const uses = new TokenUses(identity, 20);
     t.after(() => uses.close());
     const note = (usedAtMs: number) => grants.forEach((grant) => uses.note(grant, usedAtMs));
     note(1);
@@ -380,9 +340,10 @@ describe('the last use of a token', () => {
     await until('the second batch', () => batches.length === 2);
     await uses.close();
     assert.deepEqual(batches, [2, 2], 'nothing is written without a use');
-    const recorded = (await app.storage.identity.listTokens({ limit: 10 })).map(
-      (one) => one.lastUsedAtMs,
+    const recorded = await storage.identity.listTokens({ store, limit: 10 });
+    assert.deepEqual(
+      recorded.map(({ lastUsedAtMs }) => lastUsedAtMs),
+      [120_000, 120_000],
     );
-    assert.deepEqual(recorded, [120_000, 120_000]);
   });
 });

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { it } from 'node:test';
-import { call as send, startApp, type Answer } from '../support/app.ts';
-import { serve } from '../support/command.ts';
-import { databaseFile } from '../support/database.ts';
+import { startApp, type Answer } from '../support/app.ts';
+import { fileScope } from '../support/storages.ts';
 
+const { address, call } = await startApp(fileScope(), {
+  baseUrl: 'https://plants.example/nursery',
+});
 const source = new URL('../../src/', import.meta.url);
 const paths = ['web', 'client'].flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, source), { recursive: true })
@@ -25,8 +27,7 @@ function assertIsolated({ headers }: Answer, path: string): void {
   assert.equal(headers.get('x-content-type-options'), 'nosniff', path);
 }
 
-it('serves the page at / under a strict policy, with relative URLs of its own files', async (t) => {
-  const { call, address } = await startApp(t, { baseUrl: 'https://plants.example/nursery' });
+it('serves the page at / under a strict policy, with relative URLs of its own files', async () => {
   const page = await call('GET', '/');
   assert.equal(page.status, 200);
   assert.equal(page.headers.get('content-type'), 'text/html; charset=utf-8');
@@ -41,8 +42,11 @@ it('serves the page at / under a strict policy, with relative URLs of its own fi
   }
 });
 
-it('serves every module and style of the page and the client', async (t) => {
-  const { call } = await startApp(t);
+it('serves every module and style of the page and the client, without a warning', async (t) => {
+  const warnings: unknown[] = [];
+  const add = (warning: unknown) => void warnings.push(warning);
+  process.on('warning', add);
+  t.after(() => process.off('warning', add));
   const mediaTypes: Record<string, string> = {
     css: 'text/css; charset=utf-8',
     ts: 'text/javascript; charset=utf-8',
@@ -56,10 +60,10 @@ it('serves every module and style of the page and the client', async (t) => {
     assertIsolated(answer, path);
     assert.equal((await call('HEAD', path)).status, 200, path);
   }
+  assert.deepEqual(warnings, []);
 });
 
-it('serves nothing else', async (t) => {
-  const { call } = await startApp(t);
+it('serves nothing else', async () => {
   for (const path of [
     '/web',
     '/web/',
@@ -84,18 +88,7 @@ it('serves nothing else', async (t) => {
   }
 });
 
-it('prints no warning when it removes the types of a module', async (t) => {
-  const { url } = databaseFile(t);
-  const service = await serve(t, ['--database', url]);
-  for (const path of paths.filter((one) => one.endsWith('.ts'))) {
-    assert.equal((await send(service.address + path, 'GET')).status, 200);
-  }
-  await service.stop();
-  assert.doesNotMatch(service.log() + service.output(), /warning/i);
-});
-
-it('files last only at the address of their own version', async (t) => {
-  const { call } = await startApp(t);
+it('files last only at the address of their own version', async () => {
   const { text } = await call('GET', '/');
   const [path = ''] = /assets\/[^"]+\/web\/main\.ts/.exec(text) ?? [];
   const cacheControlOf = async (target: string) => {
@@ -111,16 +104,16 @@ it('files last only at the address of their own version', async (t) => {
 });
 
 it('the page can connect to the provider, and only the page', async (t) => {
-  const { call } = await startApp(t, {
+  const app = await startApp(t, {
     signOn: { issuer: 'https://login.example/garden', clientId: '"><b>&', scope: 'openid' },
   });
   const policyOf = async (path: string) =>
-    (await call('GET', path)).headers.get('content-security-policy') ?? '';
+    (await app.call('GET', path)).headers.get('content-security-policy') ?? '';
   assert.match(await policyOf('/'), /connect-src 'self' https:\/\/login\.example;/);
   for (const path of ['/docs', '/web/main.ts']) {
     assert.match(await policyOf(path), /connect-src 'self';/);
   }
-  const { text } = await call('GET', '/');
+  const { text } = await app.call('GET', '/');
   assert.ok(
     text.includes('&quot;clientId&quot;:&quot;\\&quot;><b>&amp;&quot;'),
     text.slice(0, 2_000),

@@ -24,9 +24,15 @@ export interface TestApp {
   close: () => PromiseLike<void>;
   /** Creates a token, and its user and store if needed. */
   token: (user: string, options?: TokenOptions) => Promise<string>;
+  /** Sends requests with this token. */
+  as: (token: string) => Send;
+  /** Creates a token, and sends requests with it. */
+  user: (name: string, options?: TokenOptions) => Promise<Send>;
   /** Sends a request with `token` in its Authorization header, and `json` as its body. */
-  call: (method: string, target: string, options?: CallOptions) => Promise<Answer>;
+  call: Send;
 }
+
+export type Send = (method: string, target: string, options?: CallOptions) => Promise<Answer>;
 
 export interface TokenOptions {
   store?: string;
@@ -93,15 +99,32 @@ export async function startApp(
   });
   const { port } = app.server.address() as AddressInfo; // it listens on a port
   const address = `http://127.0.0.1:${port}`;
+  const send: Send = (method, target, callOptions) => call(address + target, method, callOptions);
+  const as: TestApp['as'] = (token) => (method, target, callOptions) =>
+    send(method, target, { token, ...callOptions });
+  const token: TestApp['token'] = (user, wanted) => addToken(storage, user, wanted);
+  const user: TestApp['user'] = async (name, wanted) => as(await token(name, wanted));
   return {
     address,
     port,
     storage,
     database,
     close: () => app.close(),
-    token: (user, tokenOptions) => addToken(storage, user, tokenOptions),
-    call: (method, target, callOptions) => call(address + target, method, callOptions),
+    token,
+    as,
+    user,
+    call: send,
   };
+}
+
+let newStores = 0;
+
+/** The app with a new store, so that tests can share an app: their users and ids are their own. */
+export function inNewStore(app: TestApp): TestApp & { store: string } {
+  const store = `store ${++newStores}`;
+  const token: TestApp['token'] = (user, options) => app.token(user, { store, ...options });
+  const user: TestApp['user'] = async (name, options) => app.as(await token(name, options));
+  return { ...app, store, token, user };
 }
 
 /** A limit on the rate of requests, counted by this process. */

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
+import { after, test, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plants/plant.ts';
 import { codeOf } from '../../src/postgres/errors.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
@@ -47,6 +47,13 @@ export function it(name: string, work: (t: TestContext) => Promise<void> | void)
 /** Registers a test of what lies above the storages, for one: SQLite, or that of PLANT_STORE_TEST_STORAGE. */
 export function itOnce(name: string, work: (t: TestContext) => Promise<void> | void): void {
   register(name, work, chosenStorage());
+}
+
+/** The scope of a file whose tests `itOnce` registers, for what they share. */
+export function fileScope(): Scope {
+  const scope = { after } as Scope; // no hook here uses its context
+  storageOfTest.set(scope, chosenStorage());
+  return scope;
 }
 
 function register(
