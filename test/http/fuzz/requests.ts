@@ -151,11 +151,11 @@ export const request: fc.Arbitrary<Request> = fc
   .filter((one) => !spoilsTheRest(one));
 
 /**
- * Whether it can revoke a token that the rest of the run needs, or create a plant with the largest id: each service would
- * assign random ids after it.
+ * Whether it can revoke a token that the rest of the run needs, or create a plant with one of the largest ids: each
+ * service would assign random ids after them.
  */
 function spoilsTheRest({ method, target, headers, body }: Request): boolean {
-  if (/9007199254740991(?!\.)/.test(body)) return true;
+  if (/900719925474099[01](?!\.)/.test(body)) return true;
   const isOwn = /^(?:https?:\/\/[^/]*)?\/token(?:\?|$)/i.test(decode(target) ?? '');
   const isNeeded = headers.some(([, value]) => value.includes('<') && !value.includes('<spare>'));
   return method === 'DELETE' && isOwn && isNeeded;
