@@ -78,26 +78,31 @@ function isNotFoundPage(answer: Answer): boolean {
   return answer.status === 404 && mediaType === 'text/html; charset=utf-8';
 }
 
-/** Without other members, and each detail a sentence. */
+/** As the document describes it, and each detail a sentence. */
 function isProblem(value: unknown, status: number): boolean {
   if (!isOf('Problem', value)) return false;
   const problem = value as { type: string; title: string; status: number; detail: string } & {
     errors?: { detail: string; pointer?: string; parameter?: string }[];
   }; // as the schema says
-  const { type, title, detail, status: said, errors = [], ...others } = problem;
-  const faults = errors.map(({ pointer, parameter, detail: fault, ...more }) => {
-    const isPlace = pointer === undefined || /^(?:\/(?:[^/~]|~[01])*)*$/su.test(pointer);
-    const isOne = (pointer === undefined) !== (parameter === undefined);
-    return isPlace && isOne && isSentence(fault) && Object.keys(more).length === 0;
-  });
+  const isFault = ({
+    pointer,
+    parameter,
+    detail,
+  }: {
+    pointer?: string;
+    parameter?: string;
+    detail: string;
+  }) =>
+    (pointer === undefined) !== (parameter === undefined) &&
+    /^(?:\/(?:[^/~]|~[01])*)*$/su.test(pointer ?? '') &&
+    isSentence(detail);
+  const { type, title, detail, errors } = problem;
   return (
     /^\/problems\/[a-z-]+$/.test(type) &&
-    said === status &&
+    problem.status === status &&
     /\S/.test(title) &&
     isSentence(detail) &&
-    Object.keys(others).length === 0 &&
-    !('errors' in problem && (faults.length === 0 || status !== 400)) &&
-    !faults.includes(false)
+    (errors === undefined || (status === 400 && errors.length > 0 && errors.every(isFault)))
   );
 }
 

@@ -47,12 +47,15 @@ const ajv = new Ajv2020({ strict: false, validateFormats: false });
 
 const targets = new Map<string, unknown>();
 
-/** The value with what it refers to in place of each reference. */
+/** The value with what it refers to in place of each reference. No object has more members than the document names. */
 function resolved(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(resolved);
-  if (!('$ref' in value))
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, resolved(one)]));
+  if (!('$ref' in value)) {
+    const members = Object.entries(value).map(([key, one]) => [key, resolved(one)]);
+    const closed = 'properties' in value ? { additionalProperties: false } : {};
+    return { ...closed, ...Object.fromEntries(members) };
+  }
   const pointer = String(value.$ref);
   const [, ...keys] = pointer.split('/');
   if (!targets.has(pointer))

@@ -50,7 +50,7 @@ const weights: Record<string, number> = {
   createPlant: 8,
   listPlants: 6,
   getPlant: 5,
-  updatePlant: 5,
+  updatePlant: 7,
   deletePlant: 4,
   sharePlants: 4,
   restorePlant: 3,

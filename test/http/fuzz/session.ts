@@ -65,7 +65,6 @@ class Session {
   /** The name of a plant of each person. */
   readonly #secrets = new Map<string, string>();
   #wires: Wire[];
-  #head: { request: Request; answer: Answer } | undefined;
 
   constructor(targets: readonly Target[], tokens: Tokens, counts: Counts) {
     this.#targets = targets;
@@ -85,7 +84,7 @@ class Session {
   async send({ requests, manner }: Group): Promise<void> {
     const all = requests.map((request) => this.#concrete(request));
     if (manner.kind === 'aborted') return this.#abort(all[0], manner.at);
-    await this.#exchange(all.flatMap(withTwin), manner);
+    await this.#exchange(all, manner);
   }
 
   /** In the end, the stores have the acknowledged plants. */
@@ -210,7 +209,6 @@ class Session {
     const isRefused = answers.every(({ status }) => status >= 400);
     if (isRefused && !isFramed(request)) return; // for which of its faults depends on time
     for (const other of others) mustBeEqual(steadyOf(request, other), steady, request);
-    this.#compareWithHead(request, answer);
     this.#learn(request, answer);
   }
 
@@ -247,16 +245,6 @@ class Session {
       if (!isAllowed) mustBe(403, `without the scope ${wanted.join()}`);
     }
     return wrongs;
-  }
-
-  /** HEAD has GET's headers (RFC 9110, section 9.3.2). */
-  #compareWithHead(request: Request, answer: Answer): void {
-    const head = this.#head;
-    if (head?.request.target === request.target && verdictOf(request) === true) {
-      const [one, other] = [steadyOf(head.request, head.answer), steadyOf(request, answer)];
-      mustBeEqual([one.status, one.headers], [other.status, other.headers], request);
-    }
-    this.#head = request.method === 'HEAD' ? { request, answer } : undefined;
   }
 
   /** What the answer acknowledges, and the entity tag of the plant. */
@@ -302,11 +290,6 @@ class Session {
 function verdictOf(request: Request) {
   const match = operationOf(request);
   return match && judge(request, match);
-}
-
-/** With every HEAD goes the GET that it must agree with. */
-function withTwin(request: Request): Request[] {
-  return request.method === 'HEAD' ? [request, { ...request, method: 'GET' }] : [request];
 }
 
 function shown(bytes: Bytes): string {

@@ -38,11 +38,11 @@ const text = rarely(
   fc.tuple(soundText, badPiece, soundText).map((all) => all.join('')),
   12,
 );
-const note = rarely(constantFrom(...['', 'a', 'A', ' a b ', 'é', '🌱'].map(utf8Bytes)), text, 4);
+const note = rarely(constantFrom(...['', 'a', 'A', ' a', 'é ', '🌱 '].map(utf8Bytes)), text, 4);
 
 /** Values that requests meet again, by the name of their parameter or member. */
 const usual: Record<string, fc.Arbitrary<Bytes>> = {
-  id: fc.integer({ min: 1, max: 14 }).map(String),
+  id: fc.integer({ min: 1, max: 10 }).map(String),
   user: oneOf('alice alice bob bob maria nobody'),
   tokenId: oneOf('{spare} {spare} {other} {expired} {revoked} {unknown}'),
   limit: oneOf('1 2 3 6 100'),
@@ -121,7 +121,7 @@ export function jsonOf(schema: Schema, name = ''): fc.Arbitrary<Bytes> {
   const value = textOf(schema, name);
   if (type === 'integer') return rarely(value, oddNumber, 20);
   const quoted = value.map((one) => `"${one}"`);
-  return [type].flat().includes('null') ? rarely(quoted, constantFrom('null'), 2) : quoted;
+  return [type].flat().includes('null') ? rarely(quoted, constantFrom('null'), 4) : quoted;
 }
 
 function listOf({ enum: all }: Schema): fc.Arbitrary<string[]> {
