@@ -74,12 +74,6 @@ function idsOf(html: string): Set<string> {
   return new Set([...html.matchAll(/\sid="([^"]+)"/g)].map(([, id = '']) => id));
 }
 
-test('the search index has the words of the pages', () => {
-  const [index = '', ...others] = globSync('assets/chunks/@localSearchIndex*.js', { cwd: dist });
-  assert.deepEqual(others, []);
-  for (const word of ['monstera', 'writer', 'citus']) assert.ok(read(index).includes(word), word);
-});
-
 test('a link to a page or a file that does not exist fails the build', async (t) => {
   const copy = join(tempFolder(t), 'copy');
   const excluded = /(?:^|\/)(?:node_modules|dist|dist-client|\.git|\.cache)$/;
@@ -108,7 +102,7 @@ function build(folder: string): Promise<{ status: unknown; printed: string }> {
 }
 
 test(
-  'the site works on a phone, in the dark, and below any path',
+  'the site and its search work on a phone, in the dark, and below any path',
   { skip: withoutBrowser },
   async (t) => {
     const { page, errors, outside, address } = await openSite(t, 360, 'dark');
@@ -117,23 +111,16 @@ test(
       assert.equal(await page.evaluate(isTooWide), false, `${path}: no sideways scroll`);
       assert.equal(await page.evaluate(brokenImages), 0, `${path}: all images load`);
     }
-    assert.ok((await brightnessOf(page)) < 60);
+    await page.goto(`${address}index.html`);
+    await page.getByRole('button', { name: 'Search' }).first().click();
+    await page.getByRole('searchbox').fill('writer thread');
+    await page.getByRole('option', { name: 'Architecture' }).first().click();
+    await page.getByRole('heading', { level: 1, name: 'Architecture' }).waitFor();
+    assert.ok(page.url().startsWith(`${address}explanation/architecture.html`));
     assert.deepEqual(errors, []);
     assert.deepEqual(outside, []);
   },
 );
-
-test('the search finds a page without a server', { skip: withoutBrowser }, async (t) => {
-  const { page, errors, outside, address } = await openSite(t, 360, 'dark');
-  await page.goto(`${address}index.html`);
-  await page.getByRole('button', { name: 'Search' }).first().click();
-  await page.getByRole('searchbox').fill('writer thread');
-  await page.getByRole('option', { name: 'Architecture' }).first().click();
-  await page.getByRole('heading', { level: 1, name: 'Architecture' }).waitFor();
-  assert.ok(page.url().startsWith(`${address}explanation/architecture.html`));
-  assert.deepEqual(errors, []);
-  assert.deepEqual(outside, []);
-});
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(

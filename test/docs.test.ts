@@ -3,37 +3,33 @@
  * its links work.
  */
 import assert from 'node:assert/strict';
-import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Tokens } from 'marked';
+import type { CommandUnknownOpts } from '@commander-js/extra-typings';
+import packageFile from '../package.json' with { type: 'json' };
+import { program } from '../src/cli/main.ts';
+import type { ProblemKind } from '../src/problem.ts';
 import { problemResponses } from '../src/http/response/problems.ts';
-import { run } from './support/command.ts';
 import { commandsFile, commandsText } from '../tools/commands.ts';
-import {
-  normalise,
-  Page,
-  tableOf,
-  tokenIds,
-  type Example,
-  type Section,
-} from '../tools/markdown.ts';
+import { normalise, Page, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemOf } from '../tools/problems.ts';
-import { problemTriggers } from './support/problem-triggers.ts';
+import { causeProblem, startFailingApp } from './support/problem-triggers.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
 import { programs, without, type Program } from './support/programs.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const { name, version, scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { name, version } = packageFile;
+const scripts: Record<string, string> = packageFile.scripts;
 
 const pages = globSync('docs/{tutorials,how-to,reference,explanation}/*.md', { cwd: root });
-const withExamples = ['README.md', ...pages.toSorted()];
 const all = [...globSync('*.md', { cwd: root }), ...globSync('docs/**/*.md', { cwd: root })];
+const documents = new Map(all.map((file) => [file, new Page(join(root, file))]));
 
-for (const file of withExamples) {
-  const { examples, blocks } = new Page(join(root, file));
+for (const file of ['README.md', ...pages.toSorted()]) {
+  const { examples, blocks } = documents.get(file) ?? new Page(join(root, file));
   if (examples.length === 0) continue;
   const skip = without(...programsOf(examples));
   test(`the examples of ${file} print what it shows`, { timeout: 60_000, skip }, async (t) => {
@@ -64,9 +60,9 @@ for (const file of withExamples) {
 
 /** A replacement of curl is in support/curl.ts. A service shows its start on a terminal. */
 function programsOf(examples: readonly Example[]): Program[] {
-  return programs.filter((program) => {
-    const pattern = program === 'script' ? /^npm start$/ : new RegExp(`\\b${program}\\b`);
-    return program !== 'curl' && examples.some(({ command }) => pattern.test(command));
+  return programs.filter((one) => {
+    const pattern = one === 'script' ? /^npm start$/ : new RegExp(`\\b${one}\\b`);
+    return one !== 'curl' && examples.some(({ command }) => pattern.test(command));
   });
 }
 
@@ -81,7 +77,7 @@ async function printedBy(
   if (start && output !== undefined) {
     const tty = start[1] === undefined;
     const printed = await terminal.startService({ tty });
-    const byNpm = `\n> ${name}@${version} start\n> ${scripts.start}\n\n`;
+    const byNpm = `\n> ${name}@${version} start\n> ${scripts['start']}\n\n`;
     return byNpm + (tty ? printed : printed.replaceAll(/^\{.*\n/gm, '')); // the log goes elsewhere
   }
   if (command.startsWith('npm ')) return undefined;
@@ -102,13 +98,12 @@ test('every npm command in the documentation exists', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
   assert.equal(lock.version, version, 'package-lock.json is for another version');
   let commands = 0;
-  for (const file of all) {
-    const { text, blocks } = new Page(join(root, file));
+  for (const [file, { text, blocks }] of documents) {
     const inline = [...text.matchAll(/`(npm [^`\n]+)`/g)].map(([, command = '']) => command);
     const lines = blocks.flatMap((block) => block.text.split('\n'));
     for (const line of [...inline, ...lines.map((one) => one.replace(/^\$ /, ''))]) {
-      const [program, verb = '', script = ''] = line.split(' ');
-      if (program !== 'npm' || ['ci', 'cit', 'install', 'pack'].includes(verb)) continue; // of npm itself
+      const [npm, verb = '', script = ''] = line.split(' ');
+      if (npm !== 'npm' || ['ci', 'cit', 'install', 'pack'].includes(verb)) continue; // of npm itself
       commands++;
       assert.ok(scripts[verb === 'run' ? script : verb], `${file}: there is no ${line}`);
     }
@@ -121,85 +116,18 @@ test('docs/reference/commands.md is generated from the current program', async (
   assert.equal(readFileSync(commandsFile, 'utf8'), generated, 'run "npm run docs:commands"');
 });
 
-test('docs/reference/commands.md has exactly the options of every command', async () => {
-  const [shared, ...sections] = new Page(commandsFile).sections;
-  assert.equal(shared?.heading, 'Options of several commands');
-  const ofShared = optionsOf(shared);
-  const documented = sections.flatMap((section) => {
-    const [, also = ''] = /^Also (.*)\.$/m.exec(section.text) ?? [];
-    const names = [...also.matchAll(/`(--[^`]+)`/g)].map(([, long = '']) => long);
-    const others = names.map((long) => ofShared.find(({ flag }) => flag.split(' ')[0] === long));
-    return [...optionsOf(section), ...others].map((option) => ({
-      command: section.heading,
-      ...option,
-    }));
-  });
-  const inOrder = (some: object[]) => some.map((one) => JSON.stringify(one)).toSorted();
-  assert.deepEqual(inOrder(documented), inOrder(await settingsOf([])));
-  const withOptions = new Set(documented.map(({ command }) => command));
-  const others = sections.filter(({ heading }) => !withOptions.has(heading));
-  assert.deepEqual(
-    others.map(({ heading }) => heading),
-    ['completion'],
-  );
+test('docs/reference/commands.md has every option of every command', () => {
+  const { sections } = new Page(commandsFile);
+  const visit = (command: CommandUnknownOpts, words: string) => {
+    const visible = command.createHelp().visibleCommands(command);
+    const children = visible.filter((child) => child.name() !== 'help');
+    for (const child of children) visit(child, `${words} ${child.name()}`.trim());
+    if (children.length > 0) return;
+    const { text } = sections.find(({ heading }) => heading === words) ?? assert.fail(words);
+    for (const { long } of command.options) assert.ok(text.includes(`\`${long}`), words + long);
+  };
+  visit(program(), '');
 });
-
-interface Option {
-  flag: string;
-  variable: string;
-  initial: string;
-  /** With the choices, and without the characters that Markdown needs. */
-  description: string;
-}
-
-interface Setting extends Option {
-  command: string;
-}
-
-/** The rows of the table of a section, which has only the columns that it needs. */
-function optionsOf({ tokens }: Section): Option[] {
-  const table = tokens.find(({ type }) => type === 'table') as Tokens.Table | undefined;
-  const columns = (table?.header ?? []).map(({ text }) => text);
-  return tableOf(tokens).map((cells) => {
-    const cell = (column: string) => cells[columns.indexOf(column)] || 'none';
-    return {
-      flag: cell('Option'),
-      variable: cell('Variable'),
-      initial: cell('Default'),
-      description: cell('Description').replaceAll('\\', ''),
-    };
-  });
-}
-
-/** Every option of a command and of those below it, as its help shows it. */
-async function settingsOf(command: readonly string[]): Promise<Setting[]> {
-  const { stdout, status } = await run([...command, '--help']);
-  assert.equal(status, 0);
-  const unwrapped = stdout.replaceAll(/\n {4,}/g, ' ');
-  const options = [...unwrapped.matchAll(/^ {2}(--\S+(?: <\S+>)?) +(.*)$/gm)];
-  const settings = options.map(([, flag = '', about = '']) => {
-    const [, text = '', extras = ''] =
-      /^(.*?)(?: \(((?:choices|default|env): .*)\))?$/.exec(about) ?? [];
-    const extra = (kind: string) => {
-      const pattern = new RegExp(`\\b${kind}: (.*?)(?=, (?:default|env): |$)`);
-      return pattern.exec(extras)?.[1]?.replaceAll('"', '') || 'none';
-    };
-    const choices = extra('choices');
-    return {
-      command: command.join(' '),
-      flag,
-      variable: extra('env'),
-      initial: extra('default'),
-      description: choices === 'none' ? text : `${text} (${choices})`,
-    };
-  });
-  const [, list = ''] = /^Commands:\n((?: .*\n)*)/m.exec(unwrapped) ?? [];
-  const children = [...list.matchAll(/^ {2}(\w+)/gm)].map(([, child = '']) => child);
-  for (const child of children) {
-    if (child !== 'help') settings.push(...(await settingsOf([...command, child])));
-  }
-  return settings;
-}
 
 const errors = new Page(join(root, 'docs/reference/errors.md')).sections;
 
@@ -215,21 +143,22 @@ test('docs/reference/errors.md has a section with the status of each kind of pro
   }
 });
 
-for (const [kind, trigger] of Object.entries(problemTriggers)) {
-  test(`docs/reference/errors.md shows the response of the service for ${kind}`, async (t) => {
-    const section = errors.find(({ heading }) => heading === kind);
-    assert.ok(section);
-    const { status, body } = await trigger(t);
-    assert.equal(status, problemResponses[kind as keyof typeof problemResponses].status); // its keys are no others
-    const shown = JSON.parse(normalise(JSON.stringify(problemOf(section))));
-    assert.deepEqual(shown, JSON.parse(normalise(body)));
-  });
-}
+test('docs/reference/errors.md shows the response of the service for each kind', async (t) => {
+  const app = await startFailingApp(t);
+  for (const section of errors) {
+    const kind = section.heading as ProblemKind; // the test above compares them
+    await t.test(kind, async (inner) => {
+      const { status, body } = await causeProblem(inner, app, kind);
+      assert.equal(status, problemResponses[kind].status);
+      const shown = JSON.parse(normalise(JSON.stringify(problemOf(section))));
+      assert.deepEqual(shown, JSON.parse(normalise(body)));
+    });
+  }
+});
 
 test('every test named in the documentation exists', () => {
   let tests = 0;
-  for (const file of all) {
-    const { text } = new Page(join(root, file));
+  for (const [file, { text }] of documents) {
     // A link to a file of tests, and after it names of tests in quotes.
     for (const [, path = '', names = ''] of text.matchAll(/\]\(([^)]+\.ts)\)((?:,? "[^"|]+")+)/g)) {
       const source = readFileSync(join(root, dirname(file), path), 'utf8');
@@ -244,17 +173,15 @@ test('every test named in the documentation exists', () => {
 
 test('every link inside the documentation leads to an existing file and heading', () => {
   let links = 0;
-  for (const file of all) {
-    for (const link of new Page(join(root, file)).links) {
+  for (const [file, page] of documents) {
+    for (const link of page.links) {
       links++;
       const [path = '', anchor] = link.split('#');
-      const target = path === '' ? join(root, file) : join(root, dirname(file), path);
-      assert.ok(existsSync(target), `${file} links to ${link}, which does not exist`);
-      if (anchor === undefined || !statSync(target).isFile()) continue;
-      assert.ok(
-        new Page(target).anchors.includes(anchor),
-        `${file} links to ${link}, and ${basename(target)} has no such heading`,
-      );
+      const target = path === '' ? file : join(dirname(file), path);
+      assert.ok(existsSync(join(root, target)), `${file} links to ${link}, which does not exist`);
+      if (anchor === undefined || !target.endsWith('.md')) continue;
+      const { anchors } = documents.get(target) ?? new Page(join(root, target));
+      assert.ok(anchors.includes(anchor), `${file} links to ${link}, which is no heading`);
     }
   }
   assert.ok(links > 0);

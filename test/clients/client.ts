@@ -4,9 +4,7 @@ export interface PlantClient {
   list(query?: ListQuery): Promise<Outcome<Plant[]>>;
   find(id: number, fields?: Field[]): Promise<Outcome<Plant>>;
   delete(id: number): Promise<Outcome<unknown>>;
-  token(): Promise<Outcome<Token>>;
   livez(): Promise<Outcome<Health>>;
-  readyz(): Promise<Outcome<Health>>;
 }
 
 export type ClientMaker = (address: string, token: string) => PlantClient;
@@ -30,12 +28,6 @@ export interface Plant {
   id?: number | undefined;
   name?: string | undefined;
   tag?: string | undefined;
-}
-
-export interface Token {
-  user: string;
-  store: string;
-  scopes: string[];
 }
 
 export interface Health {

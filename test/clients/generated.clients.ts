@@ -39,13 +39,6 @@ for (const name of Object.keys(generators)) {
     const { address, token } = await startApp(t);
     const client = clientOf(address, await token('alice'));
 
-    assert.deepEqual((await client.livez()).data, { status: 'ok' });
-    assert.deepEqual((await client.readyz()).data, { status: 'ok', reads: 'ok', writes: 'ok' });
-
-    const { data: grant } = await client.token();
-    assert.deepEqual([grant?.user, grant?.store], ['alice', 'main']);
-    assert.deepEqual(grant?.scopes, ['plants:read', 'plants:write']);
-
     const cactus = { name: '🌵', tag: '👩‍🌾 home' };
     assert.deepEqual(await client.create(cactus), answer(201, cactus));
     const names = await client.create({ name: 'Monstera' }, ['id', 'tag', 'name']);
@@ -63,10 +56,7 @@ for (const name of Object.keys(generators)) {
     assert.deepEqual(await ids({ limit: 2 }), [1, 2]);
     assert.deepEqual(await ids({ limit: 2, after: 2 }), [given.id]);
     assert.deepEqual(await ids({ tag: cactus.tag }), [1]);
-    const several = await client.list({ tag: '', fields: ['id', 'name'] });
-    assert.deepEqual(several, answer(200, [{ id: 2, name: 'Monstera' }]));
 
-    assert.deepEqual(await client.find(1), answer(200, cactus));
     assert.deepEqual(
       await client.find(2, ['name', 'id']),
       answer(200, { name: 'Monstera', id: 2 }),
@@ -76,7 +66,6 @@ for (const name of Object.keys(generators)) {
     assert.deepEqual(await ids({}), [1, given.id]);
 
     assert.equal(kindOf(await client.find(2)), '404 plant-not-found');
-    assert.equal(kindOf(await client.delete(2)), '404 plant-not-found');
     assert.equal(kindOf(await client.create({ ...cactus, id: 1 })), '409 id-taken');
     // The published pattern allows it, but the service refuses it.
     const refused = await client.create({ name: 'a\u0085' });

@@ -7,20 +7,26 @@ import { connect, createServer, type AddressInfo } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { scopes } from '../../src/access/access.ts';
-import { inParallel } from '../../src/client/in-parallel.ts';
+import { scopes, type Scope } from '../../src/access/access.ts';
+import { maxActiveTokens } from '../../src/access/own-tokens.ts';
+import { maxGivenShares } from '../../src/access/share-storage.ts';
+import { maxBodyBytes } from '../../src/http/limits.ts';
 import { handleClientError } from '../../src/http/server/client-errors.ts';
 import { Connections } from '../../src/http/server/connections.ts';
-import { maxBodyBytes } from '../../src/http/limits.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
-import { maxActiveTokens } from '../../src/access/own-tokens.ts';
 import { tooManyWrites, type ProblemKind } from '../../src/problem.ts';
-import { maxGivenShares } from '../../src/access/share-storage.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
-import type { Storage } from '../../src/storage.ts';
-import { limitedTo, override, startApp, type CallOptions } from './app.ts';
-import { exchange, request } from './raw.ts';
+import {
+  limitedTo,
+  override,
+  startApp,
+  type Answer,
+  type CallOptions,
+  type TestApp,
+} from './app.ts';
+import { addGivenShares } from './many-rows.ts';
 import { startProvider } from './provider.ts';
+import { exchange, request } from './raw.ts';
 import { idOf } from './tokens.ts';
 
 type Cleanup = Pick<TestContext, 'after'>;
@@ -31,81 +37,104 @@ export interface ProblemResponse {
 }
 
 const plant = { name: 'Monstera', tag: 'indoor' };
+const maxPlants = 2;
 
-export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<ProblemResponse>> = {
-  'invalid-request': (t) => send(t, 'POST', '/plants', { json: { name: '', tga: 'indoor' } }),
-  'invalid-token': async (t) => {
-    const app = await startApp(t);
-    return responseOf(await app.call('GET', '/plants'));
+/** An app that fails to create a plant if its name is one of these. */
+const failures: Record<string, unknown> = {
+  'internal-error': new TypeError('a defect'),
+  overloaded: tooManyWrites(),
+  'storage-full': problemOf(sqliteError(resultCode.full), 'before-commit'),
+  'outcome-unknown': problemOf(sqliteError(resultCode.ioError), 'commit'),
+};
+
+export function startFailingApp(t: Cleanup): Promise<TestApp> {
+  return startApp(t, {
+    quotas: { perUser: maxPlants, perStore: undefined },
+    wrap: (storage) =>
+      override(storage, {
+        plants: {
+          create: async (caller, wanted, ...others) => {
+            if (wanted.name in failures) throw failures[wanted.name];
+            return storage.plants.create(caller, wanted, ...others);
+          },
+        },
+      }),
+  });
+}
+
+/** Causes each kind of problem, in a store of its own. */
+export async function causeProblem(
+  t: Cleanup,
+  app: TestApp,
+  kind: ProblemKind,
+): Promise<ProblemResponse> {
+  return triggers[kind](await aliceOf(app, kind), t);
+}
+
+type Alice = Awaited<ReturnType<typeof aliceOf>>;
+
+/** The caller of most requests, whose token allows everything. */
+async function aliceOf(app: TestApp, store = 'main') {
+  const another = (user = 'alice', allowed: readonly Scope[] = scopes) =>
+    app.token(user, { store, scopes: allowed });
+  const token = await another();
+  const send = async (method: string, target: string, options: CallOptions = {}) => {
+    return responseOf(await app.call(method, target, { token, ...options }));
+  };
+  const create = (json: object = plant, headers = {}) => send('POST', '/plants', { json, headers });
+  return { app, token, another, send, create };
+}
+
+type Trigger = (alice: Alice, t: Cleanup) => Promise<ProblemResponse>;
+
+const triggers: Record<ProblemKind, Trigger> = {
+  'invalid-request': (alice) => alice.create({ name: '', tga: 'indoor' }),
+  'invalid-token': ({ app }) => app.call('GET', '/plants').then(responseOf),
+  'insufficient-scope': async (alice) => {
+    const token = await alice.another('alice', ['plants:read']);
+    return alice.send('POST', '/plants', { token, json: plant });
   },
-  'insufficient-scope': async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice', { scopes: ['plants:read'] });
-    return responseOf(await app.call('POST', '/plants', { token, json: plant }));
+  'token-restricted': async (alice) => {
+    const { body } = await alice.send('POST', '/tokens');
+    const { token }: { token: string } = JSON.parse(body);
+    return alice.send('DELETE', `/tokens/${idOf(alice.token)}`, { token });
   },
-  'token-restricted': async (t) => {
-    const app = await startApp(t);
-    const parent = await app.token('alice');
-    const { json } = await app.call('POST', '/tokens', { token: parent });
-    const { token } = json as { token: string }; // the service has sent it
-    return responseOf(await app.call('DELETE', `/tokens/${idOf(parent)}`, { token }));
+  'plant-read-only': async (alice) => {
+    await alice.create();
+    await alice.send('PUT', '/shares/bob', { json: { access: 'read' } });
+    return alice.send('DELETE', '/plants/1', { token: await alice.another('bob') });
   },
-  'plant-read-only': async (t) => {
-    const app = await startApp(t);
-    const alice = await app.token('alice', { scopes });
-    await app.call('POST', '/plants', { token: alice, json: plant });
-    await app.call('PUT', '/shares/bob', { token: alice, json: { access: 'read' } });
-    return responseOf(await app.call('DELETE', '/plants/1', { token: await app.token('bob') }));
+  'quota-exceeded': async (alice) => {
+    for (let plants = 0; plants < maxPlants; plants++) await alice.create();
+    return alice.create();
   },
-  'quota-exceeded': async (t) => {
-    const app = await startApp(t, { quotas: { perUser: 2, perStore: undefined } });
-    const options = { token: await app.token('alice'), json: plant };
-    for (let plants = 0; plants < 2; plants++) await app.call('POST', '/plants', options);
-    return responseOf(await app.call('POST', '/plants', options));
+  'plant-not-found': (alice) => alice.send('GET', '/plants/42'),
+  'precondition-failed': async (alice) => {
+    await alice.create({ ...plant, id: 42 });
+    const options = { json: { tag: 'outdoor' }, headers: { 'if-match': '"earlier"' } };
+    return alice.send('PATCH', '/plants/42', options);
   },
-  'plant-not-found': (t) => send(t, 'GET', '/plants/42'),
-  'precondition-failed': async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    await app.call('POST', '/plants', { token, json: { ...plant, id: 42 } });
-    const headers = { 'if-match': '"earlier"' };
-    const options = { token, json: { tag: 'outdoor' }, headers };
-    return responseOf(await app.call('PATCH', '/plants/42', options));
-  },
-  'idempotency-key-reused': async (t) => {
-    const app = await startApp(t);
+  'idempotency-key-reused': async (alice) => {
     const headers = { 'idempotency-key': '"key"' };
-    const token = await app.token('alice');
-    await app.call('POST', '/plants', { token, json: plant, headers });
-    const json = { name: 'another' };
-    return responseOf(await app.call('POST', '/plants', { token, json, headers }));
+    await alice.create(plant, headers);
+    return alice.create({ name: 'another' }, headers);
   },
-  'share-not-found': async (t) => {
+  'share-not-found': (alice) => alice.send('DELETE', '/shares/bob'),
+  'too-many-shares': async (_, t) => {
     const app = await startApp(t);
-    const token = await app.token('alice', { scopes: ['shares:write'] });
-    return responseOf(await app.call('DELETE', '/shares/bob', { token }));
+    const alice = await aliceOf(app);
+    execute(app, addGivenShares(maxGivenShares));
+    return alice.send('PUT', '/shares/bob', { json: { access: 'read' } });
   },
-  'too-many-shares': async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice', { scopes: ['shares:write'] });
-    const { store = 0 } = await app.storage.identity.findNames({ store: 'main', user: 'alice' });
-    const others = Array.from({ length: maxGivenShares }, (_, at) => `user ${at}`);
-    const share = (user: string) =>
-      app.storage.shares.set(store, { owner: 'alice', user, access: 'read' }, 0);
-    await Array.fromAsync(inParallel(others, 16, share));
-    return responseOf(await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } }));
+  'token-not-found': (alice) => alice.send('DELETE', '/tokens/000000001-22894e9580395e64'),
+  'too-many-tokens': async (alice) => {
+    for (let tokens = 0; tokens < maxActiveTokens; tokens++) await alice.another();
+    return alice.send('POST', '/tokens');
   },
-  'token-not-found': (t) => send(t, 'DELETE', '/tokens/000000001-22894e9580395e64'),
-  'too-many-tokens': async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    for (let tokens = 1; tokens < maxActiveTokens; tokens++) await app.token('alice');
-    return responseOf(await app.call('POST', '/tokens', { token }));
-  },
-  'path-not-found': (t) => send(t, 'GET', '/plant'),
-  'method-not-allowed': (t) => send(t, 'PUT', '/plants', { json: plant }),
+  'path-not-found': (alice) => alice.send('GET', '/plant'),
+  'method-not-allowed': (alice) => alice.send('PUT', '/plants', { json: plant }),
   // Node reports this after 30 seconds, so this calls its handler directly, on a real connection.
-  'request-timeout': async (t) => {
+  'request-timeout': async (_, t) => {
     const late = Object.assign(new Error('late'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
     const server = createServer((socket) =>
       handleClientError(late, socket, new Connections(() => undefined), ''),
@@ -115,74 +144,59 @@ export const problemTriggers: Record<ProblemKind, (t: Cleanup) => Promise<Proble
     const { port } = server.address() as AddressInfo; // it listens on a port
     return parseResponse(await text(connect({ host: '127.0.0.1', port })));
   },
-  'id-taken': async (t) => {
-    const app = await startApp(t);
-    const options = { token: await app.token('alice'), json: { ...plant, id: 42 } };
-    await app.call('POST', '/plants', options);
-    return responseOf(await app.call('POST', '/plants', options));
+  'id-taken': async (alice) => {
+    await alice.create({ ...plant, id: 42 });
+    return alice.create({ ...plant, id: 42 });
   },
-  'body-too-large': (t) => send(t, 'POST', '/plants', { json: ' '.repeat(maxBodyBytes) }),
-  'unsupported-media-type': (t) =>
-    send(t, 'POST', '/plants', {
-      body: 'name=Monstera',
-      headers: { 'content-type': 'text/plain' },
-    }),
+  'body-too-large': (alice) => alice.send('POST', '/plants', { json: ' '.repeat(maxBodyBytes) }),
+  'unsupported-media-type': (alice) => {
+    const headers = { 'content-type': 'text/plain' };
+    return alice.send('POST', '/plants', { body: 'name=Monstera', headers });
+  },
   // fetch sends no Expect.
-  'expectation-failed': async (t) => {
-    const { address } = await startApp(t);
-    const sent = requestWithHeaders(`${address}/plants`, { headers: { expect: 'a pony' } }).end();
+  'expectation-failed': async ({ app }) => {
+    const headers = { expect: 'a pony' };
+    const sent = requestWithHeaders(`${app.address}/plants`, { headers }).end();
     const [response] = await once(sent, 'response');
     return { status: response.statusCode, body: await text(response) };
   },
-  'rate-limited': async (t) => {
-    const app = await startApp(t, { limits: limitedTo({ requests: 1, windowSeconds: 1 }) });
-    const token = await app.token('alice');
+  'rate-limited': async (_, t) => {
+    const limits = limitedTo({ requests: 1, windowSeconds: 1 });
+    const alice = await aliceOf(await startApp(t, { limits }));
     for (;;) {
-      const answer = await app.call('GET', '/plants', { token });
-      if (answer.status !== 200) return responseOf(answer);
+      const answer = await alice.send('GET', '/plants');
+      if (answer.status !== 200) return answer;
     }
   },
-  'headers-too-large': (t) =>
-    send(t, 'GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
-  'method-not-implemented': (t) => exchangeWith(t, request('FLY /plants', ['Host: x'])),
-  'version-not-supported': (t) => exchangeWith(t, 'GET /plants HTTP/2.0\r\nHost: x\r\n\r\n'),
-  'internal-error': (t) => failing(t, new TypeError('a defect')),
-  overloaded: (t) => failing(t, tooManyWrites()),
-  'storage-full': (t) => failing(t, problemOf(sqliteError(resultCode.full), 'before-commit')),
-  'storage-unavailable': async (t) => {
+  'headers-too-large': (alice) =>
+    alice.send('GET', '/plants', { headers: { 'x-long': 'a'.repeat(17_000) } }),
+  'method-not-implemented': async ({ app }) =>
+    parseResponse(await exchange(app.port, request('FLY /plants', ['Host: x']))),
+  'version-not-supported': async ({ app }) =>
+    parseResponse(await exchange(app.port, 'GET /plants HTTP/2.0\r\nHost: x\r\n\r\n')),
+  'internal-error': (alice) => alice.create({ name: 'internal-error' }),
+  overloaded: (alice) => alice.create({ name: 'overloaded' }),
+  'storage-full': (alice) => alice.create({ name: 'storage-full' }),
+  'storage-unavailable': async (_, t) => {
     const app = await startApp(t);
-    const token = await app.token('alice');
-    const other = new DatabaseSync(app.database.url.slice('sqlite:'.length));
-    other.exec('ALTER TABLE plants RENAME TO gone');
-    other.close();
-    return responseOf(await app.call('GET', '/plants', { token }));
+    const alice = await aliceOf(app);
+    execute(app, 'ALTER TABLE plants RENAME TO gone');
+    return alice.send('GET', '/plants');
   },
-  'provider-unavailable': async (t) => {
+  'provider-unavailable': async (_, t) => {
     const provider = await startProvider(t);
     const token = await provider.sign();
     await provider.stop();
     const app = await startApp(t, { verifier: new Verifier(provider.options()) });
     return responseOf(await app.call('GET', '/plants', { token }));
   },
-  'outcome-unknown': (t) => failing(t, problemOf(sqliteError(resultCode.ioError), 'commit')),
+  'outcome-unknown': (alice) => alice.create({ name: 'outcome-unknown' }),
 };
 
-/** The response to one request with a valid token. */
-async function send(
-  t: Cleanup,
-  method: string,
-  target: string,
-  options: CallOptions = {},
-): Promise<ProblemResponse> {
-  const app = await startApp(t);
-  const token = await app.token('alice');
-  return responseOf(await app.call(method, target, { token, ...options }));
-}
-
-/** The response to these bytes. */
-async function exchangeWith(t: Cleanup, bytes: string): Promise<ProblemResponse> {
-  const { port } = await startApp(t);
-  return parseResponse(await exchange(port, bytes));
+/** Changes the database behind the back of the service. */
+function execute({ database }: TestApp, statement: string): void {
+  using other = new DatabaseSync(database.url.slice('sqlite:'.length));
+  other.exec(statement);
 }
 
 function parseResponse(received: string): ProblemResponse {
@@ -190,20 +204,11 @@ function parseResponse(received: string): ProblemResponse {
   return { status: Number(head.split(' ')[1]), body };
 }
 
-/** The response to creating a plant, if the storage rejects with this error. */
-async function failing(t: Cleanup, error: unknown): Promise<ProblemResponse> {
-  const wrap = (storage: Storage): Storage =>
-    override(storage, { plants: { create: () => Promise.reject(error) } });
-  const app = await startApp(t, { wrap });
-  const token = await app.token('alice');
-  return responseOf(await app.call('POST', '/plants', { token, json: plant }));
-}
-
 /** An error as the driver throws it. */
 function sqliteError(errcode: number): Error {
   return Object.assign(new Error('of the driver'), { code: 'ERR_SQLITE_ERROR', errcode });
 }
 
-function responseOf({ status, text: body }: { status: number; text: string }): ProblemResponse {
+function responseOf({ status, text: body }: Answer): ProblemResponse {
   return { status, body };
 }

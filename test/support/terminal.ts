@@ -8,7 +8,8 @@ import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { executable, runOk } from './command.ts';
+import { SqliteStorage } from '../../src/sqlite/storage.ts';
+import { executable } from './command.ts';
 import { tempFolder } from './temp.ts';
 
 const curl = fileURLToPath(new URL('./curl.ts', import.meta.url));
@@ -75,7 +76,7 @@ export class Terminal {
   }
 
   async createDatabase(): Promise<void> {
-    await runOk(['migrate', '--database', `sqlite:${join(this.#folder, 'plant-store.db')}`]);
+    await using _ = new SqliteStorage(join(this.#folder, 'plant-store.db'), { create: true });
   }
 
   /** Writes a file to the folder, with the actual address of the service. */

@@ -12,9 +12,7 @@ export const clientOf: ClientMaker = (baseUrl, auth) => {
     find: async (id, fields) =>
       outcome(await sdk.getPlant({ client, path: { id }, query: { fields } })),
     delete: async (id) => outcome(await sdk.deletePlant({ client, path: { id } })),
-    token: async () => outcome(await sdk.getToken({ client })),
     livez: async () => outcome(await sdk.livez({ client })),
-    readyz: async () => outcome(await sdk.readyz({ client })),
   };
 };
 

@@ -15,9 +15,7 @@ export const clientOf: ClientMaker = (baseUrl, token) => {
       outcome(await client.GET('/plants/{id}', { params: { path: { id }, query: { fields } } })),
     delete: async (id) =>
       outcome(await client.DELETE('/plants/{id}', { params: { path: { id } } })),
-    token: async () => outcome(await client.GET('/token')),
     livez: async () => outcome(await client.GET('/livez')),
-    readyz: async () => outcome(await client.GET('/readyz')),
   };
 };
 

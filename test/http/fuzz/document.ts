@@ -1,34 +1,34 @@
 /**
- * The oracle: what openapi.json says about a request and its response. It shares no code with the service.
+ * What openapi.json says about a request and its response. It shares no code with the service.
  */
 import { readFileSync } from 'node:fs';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import { isChunked, isFramed, sent, type Bytes, type Request } from './request.ts';
+import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js';
+import { isChunked, isFramed, parse, sent, type Bytes, type Request } from './request.ts';
 import { valuesOf, type Answer } from './wire.ts';
 
-interface Schema {
-  type?: string;
-}
+export type Schema = AnySchemaObject;
 
-interface Parameter {
+export interface Parameter {
   name: string;
   in: string;
   schema: Schema;
 }
 
-interface Operation {
+type Content = Record<string, { schema: Schema }>;
+
+export interface Operation {
+  operationId: string;
+  method: string;
+  /** The path, with the names of its parameters in braces. */
+  template: string;
   description: string;
   security?: unknown[];
   parameters: Parameter[];
-  requestBody?: { required: boolean; content: Record<string, unknown> };
-  responses: Record<string, Response>;
-  /** Its place in the document, as a JSON pointer. */
-  pointer: string;
-}
-
-interface Response {
-  headers?: Record<string, { required?: boolean }>;
-  content?: Record<string, unknown>;
+  requestBody?: { required: boolean; content: Content };
+  responses: Record<
+    string,
+    { headers?: Record<string, { required?: boolean }>; content?: Content }
+  >;
 }
 
 /** An operation, and the values of the parameters in its path. */
@@ -44,37 +44,45 @@ export type Verdict = boolean | undefined;
 const file = new URL('../../../openapi.json', import.meta.url);
 const document = JSON.parse(readFileSync(file, 'utf8'));
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
-ajv.addSchema({ ...document, $id: 'openapi' });
 
-const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
+const targets = new Map<string, unknown>();
 
-function isValid(pointer: string, value: unknown): boolean {
-  const validate = ajv.getSchema(`openapi#${encodeURI(pointer)}`);
-  if (validate === undefined) throw new Error(`no schema at ${pointer}`);
-  return validate(value) === true;
+/** The value with what it refers to in place of each reference. No object has more members than the document names. */
+function resolved(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(resolved);
+  if (!('$ref' in value)) {
+    const members = Object.entries(value).map(([key, one]) => [key, resolved(one)]);
+    const closed = 'properties' in value ? { additionalProperties: false } : {};
+    return { ...closed, ...Object.fromEntries(members) };
+  }
+  const pointer = String(value.$ref);
+  const [, ...keys] = pointer.split('/');
+  if (!targets.has(pointer))
+    targets.set(pointer, resolved(keys.reduce((one, key) => one[key], document)));
+  return targets.get(pointer);
 }
 
-function resolve<T extends object>(one: T | { $ref: string }): T {
-  if (!('$ref' in one)) return one;
-  const [, ...keys] = one.$ref.split('/');
-  return keys.reduce((value, key) => value[key], document);
-}
-
-const templates = Object.entries<Record<string, Operation>>(document.paths).map(
-  ([template, methods]) => ({
-    segments: template.split('/'),
-    operations: new Map(
-      Object.entries(methods).map(([method, operation]) => [
-        method.toUpperCase(),
-        {
-          ...operation,
-          parameters: (operation.parameters ?? []).map(resolve),
-          pointer: `/paths/${escaped(template)}/${method}`,
-        },
-      ]),
-    ),
-  }),
+const paths = resolved(document.paths) as Record<string, Record<string, Operation>>;
+export const operations = Object.entries(paths).flatMap(([template, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    ...operation,
+    parameters: operation.parameters ?? [],
+    method: method.toUpperCase(),
+    template,
+  })),
 );
+
+const schemas = resolved(document.components.schemas) as Record<string, Schema>;
+
+/** Whether a schema of the document, such as `Plant`, allows the value. */
+export function isOf(name: string, value: unknown): boolean {
+  return isValid(schemas[name], value);
+}
+
+function isValid(schema: Schema | undefined, value: unknown): boolean {
+  return ajv.validate(schema ?? false, value) === true;
+}
 
 /** The raw path, also of an absolute address (RFC 9112, section 3.2.2). Empty if the target is broken. */
 export function pathOf(target: Bytes): Bytes {
@@ -87,15 +95,16 @@ export function pathOf(target: Bytes): Bytes {
 export function operationOf({ method, target }: Request): Match | undefined {
   const [, query = ''] = /^[^?]*\??(.*)$/s.exec(target) ?? [];
   const segments = pathOf(target).split('/');
-  for (const { segments: wanted, operations } of templates) {
+  for (const operation of operations) {
+    if (operation.method !== (method === 'HEAD' ? 'GET' : method)) continue;
+    const wanted = operation.template.split('/');
     const fits = (segment: string, at: number) =>
       segment === segments[at] || (segment.startsWith('{') && segments[at] !== '');
     if (segments.length !== wanted.length || !wanted.every(fits)) continue;
-    const operation = operations.get(method === 'HEAD' ? 'GET' : method);
     const named = wanted.flatMap((segment, at) =>
       segment.startsWith('{') ? [[segment.slice(1, -1), segments[at] ?? '']] : [],
     );
-    return operation && { operation, values: Object.fromEntries(named), query };
+    return { operation, values: Object.fromEntries(named), query };
   }
   return undefined;
 }
@@ -151,24 +160,23 @@ const dots = new Set(['.', '..']);
 const hasOwnRules = new Set(['q', 'after', 'user']);
 
 function judgeValue(
-  { parameters, pointer, security }: Operation,
+  { parameters, security }: Operation,
   name: string,
   texts: readonly (string | undefined)[],
 ): Verdict {
-  const at = parameters.findIndex((one) => one.name === name && one.in !== 'header');
-  const parameter = parameters[at];
+  const parameter = parameters.find((one) => one.name === name && one.in !== 'header');
   if (security?.length === 0) return undefined; // health checks get whatever a balancer adds
   if (parameter === undefined || !texts.every((one) => one !== undefined)) return false;
+  const { schema } = parameter;
   const [text = '', ...more] = texts;
   if (parameter.in === 'path' && dots.has(text)) return undefined;
-  const schema = `${schemaPointerOf(pointer, at)}/schema`;
-  if (parameter.schema.type === 'array') {
+  if (schema['type'] === 'array') {
     const all = texts.flatMap((one) => one.split(','));
     if (!isValid(schema, all)) return false;
     return more.length > 0 && all.length > texts.length ? undefined : true;
   }
   if (more.length > 0) return false;
-  if (parameter.schema.type !== 'integer') {
+  if (schema['type'] !== 'integer') {
     if (isRefused(text) || !isValid(schema, text)) return false;
     return hasOwnRules.has(name) ? undefined : true;
   }
@@ -176,19 +184,10 @@ function judgeValue(
   return Number.isSafeInteger(integer) && isValid(schema, integer);
 }
 
-function schemaPointerOf(pointer: string, at: number): string {
-  const [, ...keys] = pointer.split('/').map((key) => key.replaceAll('~1', '/'));
-  const operation = keys.reduce((value, key) => value[key], document);
-  const { $ref } = operation.parameters[at];
-  return $ref === undefined ? `${pointer}/parameters/${at}` : $ref.slice(1);
-}
-
 /** What the descriptions of texts name, because patterns for every language cannot. */
 function isRefused(text: string): boolean {
   return /[\u0080-\u009f]/.test(text) || !text.isWellFormed();
 }
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Undefined if it is not percent-encoded UTF-8. */
 export function decode(text: Bytes): string | undefined {
@@ -199,7 +198,7 @@ export function decode(text: Bytes): string | undefined {
   }
 }
 
-function judgeBody(request: Request, { requestBody, pointer }: Operation): Verdict {
+function judgeBody(request: Request, { requestBody }: Operation): Verdict {
   const { body } = request;
   if (requestBody === undefined)
     return body === '' ? (isChunked(request) ? undefined : true) : false;
@@ -208,8 +207,8 @@ function judgeBody(request: Request, { requestBody, pointer }: Operation): Verdi
   if (body.length > 16_384) return false;
   const value = parse(body);
   const texts = typeof value === 'object' && value !== null ? Object.values(value) : [];
-  const schema = `${pointer}/requestBody/content/${escaped(Object.keys(requestBody.content)[0] ?? '')}/schema`;
-  if (value === undefined || !isValid(schema, value)) return false;
+  const [content] = Object.values(requestBody.content);
+  if (value === undefined || !isValid(content?.schema, value)) return false;
   if (texts.some((text) => typeof text === 'string' && isRefused(text))) return false;
   // Repeated keys, other spellings of a number, and times are rules that no schema has.
   const isCanonical = JSON.stringify(value) === Buffer.from(body, 'latin1').toString();
@@ -218,55 +217,36 @@ function judgeBody(request: Request, { requestBody, pointer }: Operation): Verdi
     : undefined;
 }
 
-function parse(body: Bytes): unknown {
-  try {
-    return JSON.parse(utf8.decode(Buffer.from(body, 'latin1')));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Whether the listed text is a plant that a client could have created. */
-export function isPlant(value: unknown): boolean {
-  return isValid('/components/schemas/NewPlant', value);
-}
-
 /** Refusals of requests that are broken, or that announce a body where there is none. */
 const ofBroken = new Set([413, 415, 501]);
+const ofInvalid = new Set([400, 405, 408, 413, 415, 417, 431]);
 
 /** What is wrong with an answer of an operation. */
 export function wrongsOfOperation(
   { method }: Request,
   { operation }: Match,
-  { status, headers, body }: Answer,
+  answer: Answer,
   verdict: Verdict,
 ): string[] {
+  const { status, body } = answer;
   const wrongs: string[] = [];
-  const isDone = status < 400;
-  if (verdict === false && isDone) wrongs.push(`${status}, but the document refuses the request`);
-  if (verdict === true && [400, 405, 408, 413, 415, 417, 431].includes(status))
-    wrongs.push(`${status}, but the document allows the request`);
-  const reference = operation.responses[status];
-  if (reference === undefined) {
+  if (verdict === false && status < 400) wrongs.push('the document refuses the request');
+  if (verdict === true && ofInvalid.has(status)) wrongs.push('the document allows the request');
+  const response = operation.responses[status];
+  if (response === undefined) {
     return verdict !== true && ofBroken.has(status)
       ? wrongs
       : [...wrongs, `no ${status} in the document`];
   }
-  const response = resolve(reference);
-  for (const [name, header] of Object.entries(response.headers ?? {})) {
-    const isMissing = valuesOf({ headers }, name.toLowerCase()).length === 0;
-    if (resolve(header).required === true && isMissing) wrongs.push(`no header ${name}`);
+  for (const [name, { required }] of Object.entries(response.headers ?? {})) {
+    const isMissing = valuesOf(answer, name.toLowerCase()).length === 0;
+    if (required === true && isMissing) wrongs.push(`no header ${name}`);
   }
-  const [mediaType, ...others] = Object.keys(response.content ?? {});
-  if (mediaType === undefined) return body === '' ? wrongs : [...wrongs, 'a body'];
-  const [sentType = ''] = valuesOf({ headers }, 'content-type');
-  if (![mediaType, ...others].includes(sentType)) wrongs.push(`a body of ${sentType}`);
-  if (method === 'HEAD') return wrongs;
-  const at =
-    '$ref' in reference
-      ? String(reference.$ref).slice(1)
-      : `${operation.pointer}/responses/${status}`;
-  if (!isValid(`${at}/content/${escaped(mediaType)}/schema`, parse(body)))
+  if (response.content === undefined) return body === '' ? wrongs : [...wrongs, 'a body'];
+  const [type = ''] = valuesOf(answer, 'content-type');
+  const content = response.content[type];
+  if (content === undefined) wrongs.push(`a body of ${type}`);
+  else if (method !== 'HEAD' && !isValid(content.schema, parse(body)))
     wrongs.push('a body that the document does not describe');
   return wrongs;
 }

@@ -67,3 +67,14 @@ function chunked({ body, chunks = [], extension = '', trailer = '' }: Request): 
   }
   return `${bytes}0${extension}\r\n${trailer}\r\n`;
 }
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Undefined if the bytes are not JSON in UTF-8. */
+export function parse(body: Bytes): unknown {
+  try {
+    return JSON.parse(utf8.decode(Buffer.from(body, 'latin1')));
+  } catch {
+    return undefined;
+  }
+}

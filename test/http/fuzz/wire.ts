@@ -2,20 +2,15 @@
  * One connection as bytes, its answers read as strictly as RFC 9112 is written. Bytes are strings of
  * characters up to U+00FF here, so that a failure prints what was sent.
  */
+import { EventEmitter, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import type { Bytes } from './request.ts';
 
 export interface Answer {
   status: number;
   /** Names in the case that they came in. */
   headers: [name: string, value: string][];
-  body: string;
-  /** Whether the server announces that it closes the connection. */
-  isLast: boolean;
-}
-
-/** An answer that breaks HTTP, or none in time. */
-export class WireFault extends Error {
-  override readonly name = 'WireFault';
+  body: Bytes;
 }
 
 const patienceMs = 20_000;
@@ -27,11 +22,20 @@ export function valuesOf({ headers }: Pick<Answer, 'headers'>, lowerCaseName: st
   return headers.flatMap(([name, value]) => (name.toLowerCase() === lowerCaseName ? [value] : []));
 }
 
+/** Whether the server announces that it closes the connection. */
+export function isLast(answer: Answer | undefined): boolean {
+  return (
+    valuesOf(answer ?? { headers: [] }, 'connection')
+      .join()
+      .toLowerCase() === 'close'
+  );
+}
+
 export class Wire {
   readonly #socket: Socket;
+  readonly #progress = new EventEmitter();
   #received = '';
   #isOver = false;
-  #wake = () => {};
 
   constructor(port: number) {
     this.#socket = connect({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true });
@@ -39,30 +43,25 @@ export class Wire {
     this.#socket.on('error', () => {}); // what was cut off shows as an answer that is not whole
     this.#socket.on('data', (bytes) => {
       this.#received += String(bytes);
-      this.#wake();
+      this.#progress.emit('progress');
     });
     for (const event of ['end', 'close']) {
       this.#socket.on(event, () => {
         this.#isOver = true;
-        this.#wake();
+        this.#progress.emit('progress');
       });
     }
   }
 
-  write(bytes: string): void {
-    if (bytes !== '') this.#socket.write(bytes, 'latin1');
-  }
-
-  /** Writes the bytes in pieces that end at these places; the server may see each by itself. */
-  async writeInPieces(bytes: string, cuts: readonly number[]): Promise<void> {
+  /** Writes the bytes in pieces that end at these parts of a thousand; the server may see each by itself. */
+  async write(bytes: Bytes, cuts: readonly number[] = []): Promise<void> {
     let from = 0;
-    for (const cut of [...cuts].toSorted((a, b) => a - b)) {
-      if (cut <= from || cut >= bytes.length) continue;
-      this.write(bytes.slice(from, cut));
-      from = cut;
+    for (const cut of [...cuts, 1_000].toSorted((one, other) => one - other)) {
+      const to = Math.floor((cut * bytes.length) / 1_000);
+      if (to > from) this.#socket.write(bytes.slice(from, to), 'latin1');
+      from = to;
       await new Promise(setImmediate);
     }
-    this.write(bytes.slice(from));
   }
 
   /** Says that no more will be sent; answers may still come. */
@@ -70,17 +69,11 @@ export class Wire {
     this.#socket.end();
   }
 
-  /** Ends the connection with a reset, once what was written is on its way. */
-  async abort(): Promise<void> {
-    await new Promise((resolve) => this.#socket.write('', resolve));
-    this.#socket.resetAndDestroy();
-  }
-
   close(): void {
     this.#socket.destroy();
   }
 
-  /** Whether the server has sent unrequested bytes, or has closed. */
+  /** Whether the server has neither sent unrequested bytes nor closed. */
   get isFresh(): boolean {
     return this.#received === '' && !this.#isOver;
   }
@@ -88,106 +81,83 @@ export class Wire {
   /** The next response; undefined if the connection ends before its first byte. */
   async answer(method: string): Promise<Answer | undefined> {
     for (;;) {
-      const head = await this.#head();
-      if (head === undefined) return undefined;
-      const { status, headers } = head;
-      if (status === 100) continue;
-      const [connection = ''] = valuesOf(head, 'connection');
-      const isLast = connection.toLowerCase() === 'close';
-      return { status, headers, body: await this.#body(method, head), isLast };
+      const first = answerIn(this.#received, method);
+      if (first !== undefined) {
+        this.#received = first.rest;
+        if (first.answer.status !== 100) return first.answer;
+      } else if (!(await this.#more())) {
+        if (this.#received === '') return undefined;
+        throw new Error(`an answer that is cut off: ${this.#received.slice(0, 200)}`);
+      }
     }
   }
 
   /** Resolves when the server has closed; throws if it sends anything before. */
   async nothingMore(): Promise<void> {
-    while (!this.#isOver) {
-      await this.#more();
-      if (this.#received !== '') break;
-    }
-    if (this.#received !== '') {
-      throw new WireFault(`bytes after the last answer: ${this.#received.slice(0, 200)}`);
-    }
+    while (this.#received === '' && (await this.#more()));
+    if (this.#received !== '')
+      throw new Error(`bytes after the last answer: ${this.#received.slice(0, 200)}`);
     this.close();
-  }
-
-  async #head(): Promise<Pick<Answer, 'status' | 'headers'> | undefined> {
-    let end: number;
-    while ((end = this.#received.indexOf('\r\n\r\n')) === -1) {
-      if (await this.#more()) continue;
-      if (this.#received === '') return undefined;
-      throw new WireFault(`a head that is cut off: ${this.#received.slice(0, 200)}`);
-    }
-    const [first = '', ...lines] = this.#received.slice(0, end).split('\r\n');
-    this.#received = this.#received.slice(end + 4);
-    const [, status] = statusLine.exec(first) ?? [];
-    if (status === undefined) throw new WireFault(`not a status line: ${first}`);
-    const headers = lines.map((line): [string, string] => {
-      const [, name, value] = headerLine.exec(line) ?? [];
-      if (name === undefined || value === undefined) throw new WireFault(`not a header: ${line}`);
-      return [name, value];
-    });
-    return { status: Number(status), headers };
-  }
-
-  async #body(method: string, head: Pick<Answer, 'status' | 'headers'>): Promise<string> {
-    const lengths = valuesOf(head, 'content-length');
-    const codings = valuesOf(head, 'transfer-encoding');
-    if (lengths.length + codings.length > 1) throw new WireFault('two framings of one body');
-    if (head.status === 204 && lengths.length + codings.length > 0) {
-      throw new WireFault('204 has no content, and no header that says how long it is');
-    }
-    if (method === 'HEAD' || head.status < 200 || [204, 304].includes(head.status)) return '';
-    const [length] = lengths;
-    if (length !== undefined) {
-      if (!/^\d+$/.test(length)) throw new WireFault(`Content-Length: ${length}`);
-      return this.#take(Number(length));
-    }
-    if (codings[0] !== 'chunked') throw new WireFault('nothing says where the body ends');
-    let body = '';
-    for (;;) {
-      const size = await this.#line();
-      if (!/^[\da-f]+$/i.test(size)) throw new WireFault(`not the size of a chunk: ${size}`);
-      body += await this.#take(parseInt(size, 16));
-      if ((await this.#take(2)) !== '\r\n') throw new WireFault('a chunk longer than it says');
-      if (parseInt(size, 16) === 0) return body;
-    }
-  }
-
-  async #line(): Promise<string> {
-    let end: number;
-    while ((end = this.#received.indexOf('\r\n')) === -1) await this.#mustHaveMore();
-    const line = this.#received.slice(0, end);
-    this.#received = this.#received.slice(end + 2);
-    return line;
-  }
-
-  async #take(bytes: number): Promise<string> {
-    while (this.#received.length < bytes) await this.#mustHaveMore();
-    const taken = this.#received.slice(0, bytes);
-    this.#received = this.#received.slice(bytes);
-    return taken;
-  }
-
-  async #mustHaveMore(): Promise<void> {
-    if (!(await this.#more())) throw new WireFault('an answer that is cut off');
   }
 
   /** Waits for bytes; false if there will be none. */
   async #more(): Promise<boolean> {
     if (this.#isOver) return false;
     const before = this.#received.length;
-    const tooLate = { isSo: false };
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => {
-        tooLate.isSo = true;
-        resolve();
-      }, patienceMs);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    if (tooLate.isSo) throw new WireFault(`nothing came within ${patienceMs} ms`);
+    await once(this.#progress, 'progress', { signal: AbortSignal.timeout(patienceMs) });
     return this.#received.length > before;
   }
+}
+
+/** The first response in the bytes; undefined if it is not whole. */
+export function answerIn(
+  bytes: Bytes,
+  method: string,
+): { answer: Answer; rest: Bytes } | undefined {
+  const end = bytes.indexOf('\r\n\r\n');
+  if (end === -1) return undefined;
+  const [first = '', ...lines] = bytes.slice(0, end).split('\r\n');
+  const [, status] = statusLine.exec(first) ?? [];
+  if (status === undefined) throw new Error(`not a status line: ${first}`);
+  const headers = lines.map((line): [string, string] => {
+    const [, name, value] = headerLine.exec(line) ?? [];
+    if (name === undefined || value === undefined) throw new Error(`not a header: ${line}`);
+    return [name, value];
+  });
+  const head = { status: Number(status), headers };
+  const content = contentIn(bytes.slice(end + 4), method, head);
+  return content && { answer: { ...head, body: content.body }, rest: content.rest };
+}
+
+function contentIn(
+  bytes: Bytes,
+  method: string,
+  head: Omit<Answer, 'body'>,
+): { body: Bytes; rest: Bytes } | undefined {
+  const lengths = valuesOf(head, 'content-length');
+  const framing = [...lengths, ...valuesOf(head, 'transfer-encoding')];
+  if (framing.length > 1) throw new Error('two framings of one body');
+  if (head.status === 204 && framing.length > 0) throw new Error('a length of a 204');
+  if (method === 'HEAD' || head.status < 200 || [204, 304].includes(head.status))
+    return { body: '', rest: bytes };
+  if (framing.join() === 'chunked') return chunksIn(bytes);
+  const [length = ''] = lengths;
+  if (!/^\d+$/.test(length)) throw new Error(`no length of the body: ${framing.join()}`);
+  if (bytes.length < Number(length)) return undefined;
+  return { body: bytes.slice(0, Number(length)), rest: bytes.slice(Number(length)) };
+}
+
+function chunksIn(bytes: Bytes): { body: Bytes; rest: Bytes } | undefined {
+  let body = '';
+  for (let rest = bytes; rest.includes('\r\n');) {
+    const [line = '', size] = /^([\da-f]+)\r\n/i.exec(rest) ?? [];
+    if (size === undefined) throw new Error(`not the size of a chunk: ${rest.slice(0, 200)}`);
+    const end = line.length + parseInt(size, 16);
+    if (rest.length < end + 2) return undefined;
+    if (!rest.startsWith('\r\n', end)) throw new Error('a chunk longer than it says');
+    body += rest.slice(line.length, end);
+    rest = rest.slice(end + 2);
+    if (end === line.length) return { body, rest };
+  }
+  return undefined;
 }
