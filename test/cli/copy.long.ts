@@ -1,15 +1,21 @@
+/**
+ * A copy that is killed repeatedly and resumed.
+ */
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { it } from 'node:test';
-import { emptyDatabase } from '../support/storages.ts';
-import { copyKilled, sourceOf } from './copy.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { openArchive } from '../../src/cli/database.ts';
+import { run, start } from '../support/command.ts';
+import { emptyDatabase, type TestDatabase } from '../support/storages.ts';
+import { digestIn, sourceOf } from './copy.ts';
 
-const plants = 1_000_000;
-const kills = 10;
-const aliveMs = 1_000;
 /** The allowed difference for five times as many plants: garbage collection varies. */
 const maxMoreMiB = 60;
 
 it('copies 1,000,000 plants to PostgreSQL and back, killed ten times, in the memory for a fifth of them', async (t) => {
+  const [plants, kills, aliveMs] = [1_000_000, 10, 1_000];
   const few = await sourceOf(t, 'SQLite', plants / 5);
   const { peakMiB } = await copyKilled(few, await emptyDatabase(t, 'PostgreSQL'), 0, aliveMs);
 
@@ -33,3 +39,76 @@ it('copies everything from SQLite to PostgreSQL and back, even if it is killed a
   assert.equal(back.digest, there.digest);
   assert.ok(there.kills + back.kills > 0);
 });
+
+interface Copied {
+  /** Of both sides. */
+  digest: string;
+  /** The number of kills during the copy. */
+  kills: number;
+  /** The peak memory of the last run. */
+  peakMiB: number;
+}
+
+/** Kills the copy `kills` times, resumes it, and asserts that it succeeds. */
+async function copyKilled(
+  from: TestDatabase,
+  to: TestDatabase,
+  kills: number,
+  aliveMs: number,
+): Promise<Copied> {
+  const args = ['copy', '--from', from.url, '--to', to.url];
+  let resume: string[] = [];
+  for (let killed = 0; killed < kills;) {
+    const child = start([...args, ...resume]);
+    let printed = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => (printed += String(text)));
+    const ended = new Promise((resolve) => child.once('close', resolve));
+    while (child.exitCode === null && !(await hasBegun(to.url))) await pause(10);
+    await Promise.race([pause(aliveMs * (0.5 + Math.random())), ended]);
+    child.kill('SIGKILL');
+    await ended;
+    if (printed !== '') return { digest: digestIn(printed), kills: killed, peakMiB: 0 }; // it was faster
+    killed++;
+    if (resume.length > 0) continue;
+    const again = await run(args);
+    assert.match(again.stderr, /already contains part of this copy\. Continue with --resume\./);
+    const served = await run(['serve', '--port', '0', '--database', to.url]);
+    assert.equal(served.status, 1);
+    assert.match(served.stderr, /is an incomplete copy\. Finish it with/);
+    resume = ['--resume'];
+  }
+  const child = start([...args, ...resume]);
+  const peakMiB = peakOf(child);
+  let printed = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => (printed += String(text)));
+  const status = await new Promise((resolve) => child.once('close', resolve));
+  assert.equal(status, 0, printed);
+  return { digest: digestIn(printed), kills, peakMiB: peakMiB() };
+}
+
+async function hasBegun(url: string): Promise<boolean> {
+  try {
+    await using archive = await openArchive(url, { create: false });
+    return (await archive.unfinishedSource()) !== undefined;
+  } catch {
+    return false; // the file does not exist, or has no tables yet
+  }
+}
+
+/** Measures the peak memory of a process. Call the returned function after its end. */
+function peakOf({ pid }: ChildProcess): () => number {
+  let kiB = 0;
+  const timer = setInterval(() => {
+    try {
+      const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+      kiB = Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? kiB);
+    } catch {
+      // It has just ended.
+    }
+  }, 50);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    return kiB / 1024;
+  };
+}

@@ -12,12 +12,17 @@ import { digestIn, sourceOf } from './copy.ts';
 const plants = 5_000;
 
 describe('copy', () => {
-  it('copies everything from SQLite to PostgreSQL and back', async (t) => {
+  it('copies everything from SQLite to PostgreSQL and back, and only to an empty database', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
     const [middle, end] = [await emptyDatabase(t, 'PostgreSQL'), await emptyDatabase(t, 'SQLite')];
     const copy = (from: string, to: string) => runOk(['copy', '--from', from, '--to', to]);
     const there = digestIn(await copy(source.url, middle.url));
     assert.equal(digestIn(await copy(middle.url, end.url)), there);
+    for (const to of [middle, end]) {
+      const { status, stderr } = await run(['copy', '--from', source.url, '--to', to.url]);
+      assert.equal(status, 1);
+      assert.match(stderr, / is not empty: it contains stores\. Copy to an empty database\./);
+    }
 
     // The copy can be used at once: new ids and users come after the old ones.
     const opened = await middle.open();
@@ -56,24 +61,9 @@ describe('copy', () => {
     digestIn(await runOk([...args, '--resume']));
   });
 
-  it('refuses a target that is not empty, and the same database as source and target', async (t) => {
-    const source = await sourceOf(t, 'SQLite', 10);
-    const other = await sourceOf(t, 'PostgreSQL', 10);
-    for (const [from, to, message] of [
-      [source, other, /is not empty: it contains stores\. Copy to an empty database\./],
-      [other, source, /is not empty/],
-      [source, source, /are the same database\. Choose another with --to\./],
-    ] as const) {
-      const { status, stderr } = await run(['copy', '--from', from.url, '--to', to.url]);
-      assert.equal(status, 1);
-      assert.match(stderr, message);
-      assert.ok(!stderr.includes('secret'), 'no password is shown');
-    }
-  });
-
   it('detects a change in the source after it was read', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
-    const target = await emptyDatabase(t, 'PostgreSQL');
+    const target = await emptyDatabase(t, 'SQLite');
     using database = new DatabaseSync(fileOf(source.url));
     let isChanged = false;
     const { status, stderr } = await runHere(['copy', '--from', source.url, '--to', target.url], {
@@ -114,11 +104,5 @@ describe('copy', () => {
         / \(stores: 0, users: 0, plants: 0, changes: 0, idempotency_keys: 0, shares: 0, tokens: 0\)\./,
       );
     }
-  });
-
-  it('requires both source and target', async () => {
-    const { status, stderr } = await run(['copy', '--from', 'sqlite:plants.db']);
-    assert.equal(status, 2);
-    assert.match(stderr, /required option '--to <url>' not specified/);
   });
 });

@@ -3,9 +3,8 @@ import { it } from 'node:test';
 import { tooManyWrites } from '../../src/problem.ts';
 import { override, startApp } from '../support/app.ts';
 import { run } from '../support/command.ts';
-import { rounds } from '../support/rounds.ts';
-import { storageNames } from '../support/storages.ts';
-import { importInterrupted } from './import.ts';
+
+await import('./import.test.ts');
 
 it('an import shows once why it waits, however long and for how many rows', async (t) => {
   const readyMs = performance.now() + 14_000;
@@ -29,15 +28,3 @@ it('an import shows once why it waits, however long and for how many rows', asyn
     /^Waiting for the service: Too many writes are pending, so nothing was changed\. .*\n$/,
   );
 });
-
-it('2,000 rows are added once, although the command and the service are killed often', (t) =>
-  rounds(t, async (inner, seed) => {
-    for (const storage of storageNames) {
-      await importInterrupted(inner, {
-        storage,
-        rows: 2_000,
-        kills: { command: 8, service: 4 },
-        seed,
-      });
-    }
-  }));

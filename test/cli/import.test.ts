@@ -1,142 +1,51 @@
 /**
- * `plants import` as a process.
+ * `plants import` adds each row once, whatever happens. words.test.ts has what it prints.
  */
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { describe, it, type TestContext } from 'node:test';
-import { limitedTo, override, startApp, type TestApp } from '../support/app.ts';
-import { run, runOk } from '../support/command.ts';
+import { PlantStore } from '../../src/client/client.ts';
+import { limitedTo, override, startApp } from '../support/app.ts';
+import { run, runOk, serve, start } from '../support/command.ts';
+import { seededRandom } from '../support/random.ts';
+import { rounds, sizeOf } from '../support/rounds.ts';
+import { storageNames, testDatabase, type StorageName } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
-import { importInterrupted } from './import.ts';
 
-const slowRows = 200;
+/** A service, and a file that alice imports. */
+async function setUp(t: TestContext, options: Parameters<typeof startApp>[1] = {}) {
+  const app = await startApp(t, options);
+  const token = await app.token('alice');
+  const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
+  const file = join(tempFolder(t), 'plants.csv');
+  return {
+    app,
+    file,
+    env,
+    importing: (args: readonly string[], input = '') =>
+      run(['plants', 'import', ...args], { env, input }),
+    count: async () => {
+      const { json } = await app.call('GET', '/plants', { token });
+      return (json as unknown[]).length; // a list is an array
+    },
+    remove: (id: number) => app.call('DELETE', `/plants/${id}`, { token }),
+  };
+}
+
 const addAgain = 'To add rows again that were already added, choose another --key.';
 
-/** A service that creates half of the rows of a file, and the others once it may resume. */
-async function startSlow(t: TestContext) {
-  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-  const { promise: resumed, resolve: resume } = Promise.withResolvers<void>();
-  t.after(() => resume()); // otherwise the service would wait for the rest
-  let created = 0;
-  const app = await startApp(t, {
-    wrap: (storage) =>
-      override(storage, {
-        plants: {
-          async create(...args) {
-            if (++created > slowRows / 2) {
-              begin();
-              await resumed;
-            }
-            return storage.plants.create(...args);
-          },
-        },
-      }),
-  });
-  const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-  const file = join(tempFolder(t), 'plants.csv');
-  writeFileSync(file, `name\n${Array.from({ length: slowRows }, (_, at) => `${at}\n`).join('')}`);
-  return { app, env, file, begun, resume };
-}
-
-/** The sorted names of all plants of the token. */
-async function namesOf(app: TestApp, token: string): Promise<string[]> {
-  const plants: { name: string }[] = JSON.parse((await app.call('GET', '/plants', { token })).text);
-  return plants.map(({ name }) => name).toSorted();
-}
-
 describe('plants import', { concurrency: 2 }, () => {
-  it('names the line and the reason of each refusal, and fails', async (t) => {
-    const app = await startApp(t);
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, 'name;tag\nMonstera;indoor\n"a\u009b";\n"b;c\n');
-    const { status, stdout, stderr } = await run(['plants', 'import', file], { env });
-    assert.deepEqual([status, stdout], [1, 'Added 1 plant; 2 rows were refused.\n']);
-    assert.match(
-      stderr,
-      /^line 4: The quotes do not match\. .*\nline 3: "name" has a control character \(U\+009B\)\. .*\nAfter you fix the file, run the same command with --key [0-9a-f]{32} to add only what is new\.\n$/,
-    );
-  });
-
-  it('reads standard input, and prints JSON', async (t) => {
-    const app = await startApp(t);
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const input = '[{"name": "Monstera"}, {"name": ""}]';
-    const args = ['plants', 'import', '-', '--json'];
-    const { status, stdout, stderr } = await run(args, { env, input });
-    assert.equal(status, 1);
-    const outcomes = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
-    const [refused, added, ...others] = outcomes.toSorted((one, other) => other.row - one.row);
-    assert.deepEqual(refused, { row: 2, status: 'refused', reason: refused.reason });
-    assert.deepEqual([added, others], [{ row: 1, status: 'added', id: 1 }, []]);
-    assert.match(stderr, /^Added 1 plant; 1 row was refused\.\nAfter you fix the file, run .*\n$/);
-  });
-
-  it('names the key with which an import of standard input continues', async (t) => {
-    const { app, env, file, begun, resume } = await startSlow(t);
-    const input = readFileSync(file, 'utf8');
-    const importing = run(['plants', 'import', '-'], { env, input });
-    await begun;
-    process.kill(process.pid, 'SIGINT');
-    const { status, stderr } = await importing;
-    assert.equal(status, 130);
-    const [, key = ''] =
-      /^The import is not complete\. Run the same command with --key (\S+) to continue\.\n$/.exec(
-        stderr,
-      ) ?? [];
-    resume();
-    const again = ['plants', 'import', '-', '--key', key];
-    assert.match(
-      await runOk(again, { env, input }),
-      /^Added \d+ plants; \d+ were already added\.$/,
-    );
-    assert.equal((await namesOf(app, env.PLANT_STORE_TOKEN)).length, slowRows);
-    assert.equal(
-      await runOk(['plants', 'import', '-'], { env, input }),
-      `Added ${slowRows} plants.`,
-    );
-  });
-
-  it('refuses a file that is none', async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
-    const folder = tempFolder(t);
-    const file = join(folder, 'plants.csv');
-    const failure = async (path: string) => {
-      const { status, stdout, stderr } = await run(['plants', 'import', path], { env });
-      assert.deepEqual([status === 0, stdout], [false, '']);
-      return stderr;
-    };
-    writeFileSync(file, 'nmae\nMonstera\n');
-    assert.match(
-      await failure(file),
-      /^error: .*plants\.csv: The first line has unknown or repeated columns "nmae"\. It must have name/,
-    );
-    writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
-    assert.match(await failure(file), /^error: .*The file is not text in UTF-8\./);
-    assert.match(
-      await failure(join(folder, 'none.csv')),
-      /^error: Cannot read plants from .*none\.csv: there is no such file\.$/m,
-    );
-    assert.match(await failure(folder), /^error: Cannot read plants from .*: it is a folder\.$/m);
-  });
-
   it('adds a row once for the same content or key, and lists what it leaves out', async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
-    const file = join(tempFolder(t), 'plants.csv');
-    const importing = (...args: string[]) => run(['plants', 'import', ...args], { env });
+    const { app, env, file, importing } = await setUp(t);
     writeFileSync(file, 'name,tag\na,\nb,\na,\n,\n,x\n');
-    const first = await importing(file, '--concurrency', '1');
+    const first = await importing([file, '--concurrency', '1']);
     assert.equal(first.stdout, 'Added 3 plants; 1 row was refused.\n');
     const [, key = ''] = /with --key (\S+) to add only/.exec(first.stderr) ?? [];
-    assert.deepEqual(await importing(file, '--concurrency', '1'), {
+    assert.deepEqual(await importing([file, '--concurrency', '1']), {
       status: 1,
       stdout: 'Added 0 plants; 3 were already added; 1 row was refused.\n',
       stderr:
@@ -147,10 +56,10 @@ describe('plants import', { concurrency: 2 }, () => {
     // The wrong row is gone, another equal one is there, and the rows have moved.
     writeFileSync(file, 'name,tag\nc,\na,\na,\na,\nb,\n');
     assert.equal(
-      (await importing(file, '--key', key)).stdout,
+      (await importing([file, '--key', key])).stdout,
       'Added 2 plants; 3 were already added.\n',
     );
-    assert.equal((await importing(file)).stdout, 'Added 5 plants.\n', 'a second delivery');
+    assert.equal((await importing([file])).stdout, 'Added 5 plants.\n', 'a second delivery');
 
     const other = { ...env, PLANT_STORE_TOKEN: await app.token('bob') };
     const ofBob = await runOk(['plants', 'import', file], { env: other });
@@ -158,45 +67,232 @@ describe('plants import', { concurrency: 2 }, () => {
 
     const json = '{"name":"a","tga":1}\n{"name":"a"}\n{"name":"a","id":90}\n';
     writeFileSync(file, json);
-    const refused = await importing(file, '--key', 'json');
+    const refused = await importing([file, '--key', 'json']);
     assert.equal(refused.stdout, 'Added 2 plants; 1 row was refused.\n');
     assert.match(refused.stderr, /run the same command again to add only what is new\.\n$/);
     writeFileSync(file, '{"id":90,"tag":"","name":"a"}\n{"name":"a"}\n{"name":"a"}\n');
-    const last = await importing(file, '--key', 'json');
+    const last = await importing([file, '--key', 'json']);
     assert.equal(last.stdout, 'Added 1 plant; 2 were already added.\n');
   });
 
-  it('adds every row of each delivery through a pipe', async (t) => {
-    const app = await startApp(t);
-    const token = await app.token('alice');
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: token };
-    // The shell names the pipe of each of these commands /dev/fd/63.
-    const under = ['bash', '-c', '"$@" <(printf "name\nIvy\n")', 'bash'];
-    for (let delivery = 1; delivery <= 2; delivery++) {
-      assert.equal(await runOk(['plants', 'import'], { env, under }), 'Added 1 plant.');
-    }
-    assert.deepEqual(await namesOf(app, token), ['Ivy', 'Ivy']);
+  it('names the key with which an import of standard input continues', async (t) => {
+    const rows = 200;
+    const [begun, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    t.after(() => resumed.resolve()); // otherwise the service would wait for the rest
+    let created = 0;
+    const { importing, count } = await setUp(t, {
+      wrap: (storage) =>
+        override(storage, {
+          plants: {
+            async create(...args) {
+              if (++created > rows / 2) {
+                begun.resolve();
+                await resumed.promise;
+              }
+              return storage.plants.create(...args);
+            },
+          },
+        }),
+    });
+    const input = `name\n${Array.from({ length: rows }, (_, at) => `${at}\n`).join('')}`;
+    const interrupted = importing(['-'], input);
+    await begun.promise;
+    process.kill(process.pid, 'SIGINT');
+    const { status, stderr } = await interrupted;
+    assert.equal(status, 130);
+    const advice =
+      /^The import is not complete\. Run the same command with --key (\S+) to continue\.\n$/;
+    const [, key = ''] = advice.exec(stderr) ?? [];
+    resumed.resolve();
+    const { stdout } = await importing(['-', '--key', key], input);
+    assert.match(stdout, /^Added \d+ plants; \d+ were already added\.\n$/);
+    assert.equal(await count(), rows);
+    assert.equal((await importing(['-'], input)).stdout, `Added ${rows} plants.\n`);
   });
 
-  it('ends if the service asks it to wait longer than it does', async (t) => {
-    const app = await startApp(t, { limits: limitedTo({ requests: 6, windowSeconds: 36_000 }) });
-    const env = { PLANT_STORE_URL: app.address, PLANT_STORE_TOKEN: await app.token('alice') };
-    const file = join(tempFolder(t), 'plants.csv');
-    writeFileSync(file, `name\n${'Ivy\n'.repeat(10)}`);
-    const command = ['plants', 'import', file, '--concurrency', '1'];
-    const { status, stdout, stderr } = await run(command, { env });
-    assert.deepEqual([status, stdout], [1, 'Added 6 plants.\n']);
-    assert.match(
-      stderr,
-      /^The import is not complete\. Run the same command again to continue\.\nerror: .*limit/,
-    );
+  it('adds every row of each delivery through a pipe', async (t) => {
+    const { importing, count, file } = await setUp(t);
+    const pipe = `${file}.pipe`;
+    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+    for (let delivery = 1; delivery <= 2; delivery++) {
+      createWriteStream(pipe).end('name\nIvy\n');
+      assert.equal((await importing([pipe])).stdout, 'Added 1 plant.\n');
+    }
+    assert.equal(await count(), 2);
+  });
+
+  it('refuses a file that is not text', async (t) => {
+    const { importing, file } = await setUp(t);
+    writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
+    const { status, stderr } = await importing([file]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^error: .*The file is not text in UTF-8\./);
+  });
+
+  it('stops if the service asks it to wait for long, or at a quota, and continues when there is room', async (t) => {
+    const limits = limitedTo({ requests: 2, windowSeconds: 36_000 });
+    const limited = await setUp(t, { limits });
+    const full = await setUp(t, { quotas: { perUser: 3, perStore: undefined } });
+    assert.equal((await full.importing(['-'], 'name\nOak\n')).status, 0);
+    for (const [{ importing, file }, why] of [
+      [limited, /.*limit/],
+      [full, /A user of this service can own at most 3 plants\. /],
+    ] as const) {
+      writeFileSync(file, `name\n${'Ivy\n'.repeat(3)}`);
+      const { status, stdout, stderr } = await importing([file, '--concurrency', '1']);
+      assert.deepEqual([status, stdout], [1, 'Added 2 plants.\n']);
+      const [advice, error = ''] = stderr.split('\nerror: ');
+      assert.equal(advice, 'The import is not complete. Run the same command again to continue.');
+      assert.match(error, why);
+    }
+    await full.remove(1);
+    assert.deepEqual(await full.importing([full.file]), {
+      status: 0,
+      stdout: 'Added 1 plant; 2 were already added.\n',
+      stderr: `line 2: already added as plant 2\nline 3: already added as plant 3\n${addAgain}\n`,
+    });
+    assert.equal(await full.count(), 3);
   });
 });
 
-it('400 rows are added once, although the command and the service are killed', (t) =>
-  importInterrupted(t, {
-    storage: 'SQLite',
-    rows: 400,
-    kills: { command: 2, service: 1 },
-    seed: 1,
+const { rows, kills, storages } = sizeOf<{
+  /** An even number. */
+  rows: number;
+  kills: { command: number; service: number };
+  storages: readonly StorageName[];
+}>({
+  usual: { rows: 400, kills: { command: 1, service: 1 }, storages: ['SQLite'] },
+  long: { rows: 2_000, kills: { command: 8, service: 4 }, storages: storageNames },
+});
+
+it('rows are added once, although the command and the service are killed', (t) =>
+  rounds(t, async (inner, seed) => {
+    for (const storage of storages) await importInterrupted(inner, storage, seed);
   }));
+
+/** A wrong row, and what it is after it was fixed. */
+const wrongRows: ((name: string) => string)[] = [
+  () => ',,indoor',
+  (name) => `"${name}" x,,indoor`,
+  (name) => `"${name},,indoor`,
+  (name) => `${name},1.5,indoor`,
+  (name) => `${name},,indoor,more`,
+  (name) => `${name},,${'x'.repeat(101)}`,
+  (name) => `"${name}\u0007",,indoor`,
+];
+
+const wrongEvery = 100;
+
+/** Another client adds equal plants meanwhile. */
+async function importInterrupted(
+  t: TestContext,
+  storage: StorageName,
+  seed: number,
+): Promise<void> {
+  const random = seededRandom(seed);
+  const { url } = await testDatabase(t, storage);
+  const settings = { env: { PLANT_STORE_DATABASE: url, PLANT_STORE_LOG_LEVEL: 'silent' } };
+  const token = await runOk(['token', 'create', 'alice', '--yes'], settings);
+  let service = await serve(t, [], settings);
+  const { address } = service;
+  const store = new PlantStore({ url: address, token });
+
+  // Each row has an equal one.
+  const names = Array.from({ length: rows }, (_, at) => `Plant ${at % (rows / 2)}, "${seed}"`);
+  const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
+  const isWrong = (at: number) => at % wrongEvery === seed % wrongEvery;
+  // The service assigns ids above the largest one, so that other clients take none of these.
+  await store.create({ name: 'last', tag: 'other', id: 10 * rows });
+  const ownId = (at: number) => (at % 10 === (seed + 5) % 10 ? `${at + 1}` : '');
+  const good = (name: string, at: number) => `${quoted(name)},${ownId(at)},indoor`;
+  const file = join(tempFolder(t), 'plants.csv');
+  const write = (rowOf: (name: string, at: number) => string) =>
+    writeFileSync(file, ['Name,ID,Tag', ...names.map(rowOf), ''].join('\r\n'));
+  write((name, at) =>
+    isWrong(at)
+      ? (wrongRows[Math.floor(at / wrongEvery) % wrongRows.length]?.(`Plant ${at}`) ?? '')
+      : good(name, at),
+  );
+  const bad = names.keys().filter(isWrong).toArray();
+
+  const env = { PLANT_STORE_URL: address, PLANT_STORE_TOKEN: token };
+  const command = ['plants', 'import', file, '--json'];
+  const done = new AbortController();
+  let others = 0;
+  const adding = (async () => {
+    while (!done.signal.aborted && others < rows) {
+      await store.create({ name: names[others % rows] ?? '', tag: 'other' }).catch(() => {});
+      others++;
+    }
+  })();
+
+  // Each kill is at a random number of rows from the start of that run.
+  const victims = [
+    ...Array.from({ length: kills.command }, () => 'command'),
+    ...Array.from({ length: kills.service }, () => 'service'),
+  ].toSorted(() => random() - 0.5);
+  let child = start(command, { env });
+  for (const victim of victims) {
+    const lines = createInterface({ input: child.stdout });
+    await outcomes(lines, Math.floor((random() * rows) / (victims.length + 1)));
+    if (victim === 'command') {
+      const closed = once(child, 'close');
+      child.kill('SIGKILL');
+      await closed;
+      child = start(command, { env });
+    } else {
+      lines.close();
+      child.stdout.resume();
+      await service.stop('SIGKILL');
+      service = await serve(t, ['--port', new URL(address).port], settings);
+    }
+  }
+  child.stdout.resume();
+  const [status] = await once(child, 'close');
+  assert.equal(status, 1, `seed ${seed}`);
+
+  const resumed = await run(command, { env });
+  done.abort();
+  await adding;
+  assert.equal(resumed.status, 1);
+  const before = rows - bad.length;
+  const [summary, how = ''] = resumed.stderr.split('\n');
+  assert.equal(
+    summary,
+    `Added 0 plants; ${before} were already added; ${bad.length} rows were refused.`,
+    `seed ${seed}`,
+  );
+  const refused = resumed.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter((outcome) => outcome.status === 'refused');
+  assert.deepEqual(
+    refused.map(({ line }) => line).toSorted((one, other) => one - other),
+    bad.map((at) => at + 2),
+    `every bad row is named, seed ${seed}`,
+  );
+  assert.ok(refused.every(({ reason }) => reason.length > 10));
+  const goodNames = names.filter((_, at) => !isWrong(at)).toSorted();
+  assert.deepEqual(await importedNames(store), goodNames, `seed ${seed}`);
+
+  write(good);
+  const [, key = ''] = /--key (\S+)/.exec(how) ?? [];
+  const fixed = await runOk(['plants', 'import', file, '--key', key], { env });
+  assert.equal(fixed, `Added ${bad.length} plants; ${before} were already added.`);
+  assert.deepEqual(await importedNames(store), names.toSorted(), `seed ${seed}`);
+  for await (const { id, name } of store.list({ tag: 'indoor', fields: ['id', 'name'] })) {
+    if (id <= rows) assert.equal(name, names[id - 1]);
+  }
+}
+
+/** Resolves after this many outcomes, or at the end. */
+async function outcomes(lines: AsyncIterable<string>, count: number): Promise<void> {
+  let left = count;
+  for await (const _ of lines) if (left-- <= 0) return;
+}
+
+async function importedNames(store: PlantStore): Promise<string[]> {
+  const plants = await Array.fromAsync(store.list({ tag: 'indoor' }));
+  return plants.map(({ name }) => name).toSorted();
+}

@@ -1,42 +1,20 @@
 /**
- * What the commands print, word by word, in words.test.ts.snapshot. To write it anew:
+ * What the commands print, word by word, in words.test.ts.snapshot. To update it:
  *
  *   node_modules/.bin/node --test --test-update-snapshots test/cli/words.test.ts
  */
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { test, type TestContext } from 'node:test';
-import { runHere } from '../support/command.ts';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { scopes } from '../../src/access/access.ts';
+import { startApp } from '../support/app.ts';
 import { databaseFile, fill } from '../support/database.ts';
-
-/** Runs a command per line. After "<" is what a person types on a terminal. Compares what they print. */
-async function session(t: TestContext, url: string, folder: string, lines: string): Promise<void> {
-  const shown: string[] = [];
-  for (const line of lines.trim().split(/\n\s*/)) {
-    const [command = '', typed] = line.split(' < ');
-    const args = command.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
-    const terminal = typed === undefined ? {} : { input: `${typed}\n`, isTerminal: true };
-    const env = { PLANT_STORE_DATABASE: url };
-    const { status, stdout, stderr } = await runHere(args, { env, cwd: folder, ...terminal });
-    const printed = (stderr + stdout).replace('(add --help for usage)\n', '');
-    shown.push(`$ ${line}\n${printed}[${status}]`);
-  }
-  const text = shown
-    .join('\n')
-    .replaceAll(folder, '~')
-    .replaceAll(/plant_\w{58}/g, '<token>')
-    .replaceAll(/\w{9}-[\da-f]{16}/g, '<token id>')
-    .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d\.\d{3})?Z/g, '<time>');
-  t.assert.snapshot(text, { serializers: [(value: string) => value] });
-}
+import { session } from './session.ts';
 
 test('wrong usage ends with status 2 and advice, and creates nothing', async (t) => {
   const { folder, url } = databaseFile(t);
-  await session(
-    t,
-    url,
-    folder,
-    `
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
     frobnicate
     token frobnicate
     token create
@@ -53,12 +31,43 @@ test('wrong usage ends with status 2 and advice, and creates nothing', async (t)
     token create alice --database sqlite://plants.db
     token create alice --database mysql://localhost/plants
     token list
+    token list --database <token>
     token revoke 0123456789abcdef
     token create alice < n
+    token create alice < yesterday
+    token create alice < ^D
+    token check << ''
+    token check << <token>0
+    token check << plant_x
+    token check << plant_${'0'.repeat(57)}-
+    token check << plant_${'0'.repeat(58)}
+    token check <token>
+    token check << <token>
     share alice bob all
     access alice 0
+    copy --from sqlite:plants.db
+    backup copy.db
+    restore copy.db
+    restore .
     plants list --url plants.example/api
     plants list --url ftp://x
+    plants list --fields name,nmae
+    plants list --fields name,name
+    plants list --json --csv
+    plants list --deleted --tag a
+    plants list --deleted --search a
+    plants list --deleted --fields id
+    plants list --token ''
+    plants list --token 'plant_ 0'
+    plants list --token @/nowhere/token
+    plants add ''
+    plants add x --id 0
+    plants edit 1
+    plants rm Monstera
+    plants import - --token -
+    plants import none.csv
+    plants import .
+    plants import - << nmae\\nMonstera
     serve --frobnicate
     serve 8081
     serve --port
@@ -72,6 +81,19 @@ test('wrong usage ends with status 2 and advice, and creates nothing', async (t)
     serve --cors-origin 'https://a.example, *'
     serve --log-level loud
     serve --keep-alive 25h
+    serve --max-plants-per-user 0
+    serve --max-plants-per-store 0
+    serve --rate-limit 200
+    serve --auth-failure-limit 1/d
+    serve --max-requests-in-progress 0
+    serve --trust-proxy 10.0.0.0/33
+    serve --trust-proxy 127.0.0.1/8/8
+    serve --trust-proxy proxy.example
+    serve --trust-proxy 2001:db8::/129,::1
+    serve --rate-limit-redis redis://127.0.0.1
+    serve --rate-limit off --rate-limit-redis redis://127.0.0.1
+    serve --rate-limit 1/s --rate-limit-redis rediss://:secret@
+    serve --rate-limit 1/s --rate-limit-redis http://:secret@127.0.0.1
     serve --tls-cert cert.pem
     serve --tls-key key.pem
     serve --oidc-issuer https://login.example
@@ -86,57 +108,231 @@ test('wrong usage ends with status 2 and advice, and creates nothing', async (t)
     serve --oidc-store a --oidc-store-claim b
     serve --oidc-token-type any
     serve --oidc-issuer http://login.example
-    serve --oidc-issuer https://a@login.example
-    `,
-  );
+    serve --oidc-issuer https://a@login.example`;
   assert.deepEqual(readdirSync(folder), []);
+  await session(t, { folder })`
+    token check << <token>
+    token check --json << <token>`;
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a database is new, then has a user without a question, then others with one', async (t) => {
+  const { folder, url } = databaseFile(t);
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
+    token create alice
+    token create alice --database sqlite:other.db --yes < n
+    migrate --database sqlite:second.db --json
+    migrate --database sqlite:third.db
+    migrate --database sqlite:third.db --json
+    token create alice --database sqlite:third.db < n
+    token create alice --database sqlite:third.db --expires 999999d < n
+    token create alcie --database sqlite:third.db < n
+    token create alice --database sqlite:third.db --store mian < n
+    token create bob --database sqlite:third.db < y
+    token create dora --database sqlite:third.db --store south --yes < n`;
 });
 
 test('the commands about tokens, users and shares print what they did', async (t) => {
   const { folder, path, url } = databaseFile(t);
   await fill(path, 2);
-  await session(
-    t,
-    url,
-    folder,
-    `
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
     token list
     token list --json
     token create alice --role manager
-    token create alcie < n
-    token create alice --store mian < n
     token create Zoë --store north --scope 'plants:write, plants:read,plants:write' --expires 90d --label 'for CI' --json
     token list --store north
-    token create dora --store south --yes < n
-    token list --store south
-    token create bob < y
+    token check << <token>
+    token check --json << <token>
+    token check < <token>
+    token revoke <token>
+    token revoke <token id>
+    token revoke <token id> --json
+    token check << <token>
+    token list --store north
+    token create bob --scope plants:read --yes
     user list
     user list --store north --json
     store list
     store list --json
     user list --store nosuch
+    token list --store nosuch
     token revoke alice
+    access bob 1
     share alice bob read
+    share alice bob read --json
+    access bob 1 --json
+    share alice bob write
+    access bob 1
     share alice carol write
+    token create carol --yes
+    token revoke <token id>
+    access carol 1
     share alice alice read
     share dora alice read
     share alice bob read --store nosuch
     shares
     shares bob --json
+    shares --store north --json
+    shares --store nosuch
     unshare alice bob
     unshare alice bob
     access dora 1
     access alice 1
+    access alice 99
+    token create maria --role manager --yes
+    access maria 1
     user remove nobody
     user remove alice --plants-to nobody
+    user remove alice --plants-to Zoë
     user remove alice --plants-to alice
     user remove alice
     user remove alice --plants-to bob
     user remove alice --plants-to bob < n
     user remove alice --plants-to bob < y
+    user remove bob --plants-to alice --yes
+    user remove maria --yes --json
     user list
-    migrate
-    migrate --json
-    `,
-  );
+    token create alice --yes
+    migrate`;
+});
+
+test('names of others are shown on a terminal without their control characters', async (t) => {
+  const { folder, path, url } = databaseFile(t);
+  await fill(path, 1);
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
+    token create 日本 --yes < ^D
+    token create a\u202eb --store b --label 'x\u2028\u2066y' --yes < ^D
+    token list --store b < ^D
+    user list < ^D
+    user list --json < ^D
+    user list
+    share 日本 a\u202eb read < ^D
+    shares < ^D
+    access a\u202eb 1 --store b < ^D
+    access a\u202ebc 1 < ^D`;
+});
+
+test('log shows who changed what, and hides what is too old', async (t) => {
+  const app = await startApp(t);
+  const { url } = app.database;
+  const env = { PLANT_STORE_DATABASE: url };
+  const place = { folder: dirname(url.slice('sqlite:'.length)), env };
+  const token = await app.token('alice', { scopes: ['plants:write', 'shares:write'] });
+  await app.call('POST', '/plants', { token, json: { name: 'Monstera', tag: 'indoor' } });
+  await app.call('PATCH', '/plants/1', { token, json: { name: 'Fern' } });
+  await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
+  await session(t, place)`
+    share alice bob write
+    token create heir --yes
+    token create heir --role manager
+    user remove alice --plants-to heir --yes
+    log
+    log < ^D
+    log --plant 1 --json < ^D
+    log --plant 1 < ^D
+    log --user alice --since 1h
+    log --user nobody
+    log --user nobody < ^D
+    log --store north`;
+  await app.database.run(`UPDATE changes SET at = at - ${40 * 24 * 3_600_000} WHERE plant = 1`);
+  await session(t, place)`
+    log --plant 1
+    log --plant 1 --since 50d
+    log --plant 1 --since 30d
+    log --plant 1 --keep-changes 90d
+    log --user alice`;
+});
+
+test('the commands about databases print what they did', async (t) => {
+  const { folder, path, url } = databaseFile(t);
+  await fill(path, 2);
+  writeFileSync(join(folder, 'text'), 'Monstera');
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
+    backup copy.db
+    backup copy.db
+    backup again.db --json
+    backup copy.db --database sqlite:nowhere.db
+    backup copy.db --database postgres://plants@db.example/plants
+    restore copy.db --database sqlite:new.db
+    restore copy.db
+    restore copy.db --json
+    restore plants.db
+    restore text
+    restore nowhere.db
+    copy --from sqlite:plants.db --to sqlite:other.db
+    copy --from sqlite:plants.db --to sqlite:other.db
+    copy --from sqlite:plants.db --to sqlite:third.db --json
+    copy --from sqlite:plants.db --to sqlite:plants.db
+    copy --from sqlite:nowhere.db --to sqlite:fourth.db`;
+});
+
+test('the commands about plants print what they did', async (t) => {
+  const app = await startApp(t);
+  const { address } = app;
+  const tokenOf = async (user: string, options = {}) => ({
+    PLANT_STORE_URL: address,
+    PLANT_STORE_TOKEN: await app.token(user, options),
+  });
+  const env = await tokenOf('alice', { scopes });
+  const folder = dirname(app.database.url.slice('sqlite:'.length));
+  writeFileSync(join(folder, 'token'), `${env.PLANT_STORE_TOKEN}\n`);
+  await session(t, { folder, address, env })`
+    plants list
+    plants list < ^D
+    plants list --csv
+    plants add Monstra --tag indoor
+    plants add Ficus --tag indoor --id 40
+    plants add Ficus --id 40
+    plants add new < ^D
+    plants add a\u202eb < ^D
+    plants list
+    plants list < ^D
+    plants list --json --limit 1 < ^D
+    plants list --tag indoor --fields name
+    plants list --search FÍCUS --fields id
+    plants list --search FÍCUS --tag outdoor
+    plants list --limit 1 --csv
+    plants list --fields access,owner --limit 1
+    plants get 42
+    plants get 42 < ^D
+    plants get 2
+    plants edit 1 --name Monstera
+    plants edit 1 --tag ''
+    plants edit 1 --name Fern < ^D
+    plants edit 2 --name Fern
+    plants list --deleted
+    plants rm 1 2
+    plants rm 40
+    plants rm 5 --json
+    plants rm 42 --json
+    plants rm 41 --url <url>
+    plants list --deleted --limit 2
+    plants list --deleted --limit 1 --csv
+    plants list --deleted < ^D
+    plants restore 1
+    plants restore 1
+    plants restore 7
+    plants history 1
+    plants history 1 < ^D
+    plants list --url <url>/other
+    plants list --url <url>/plants
+    plants list --token plant_0
+    plants import - --concurrency 1 << name;tag\\nMonstera;indoor\\n"a\u009b";\\n"b;c
+    plants import - --concurrency 1 --json << [{"name": "Monstera"}, {"name": ""}]`;
+  const { PLANT_STORE_TOKEN: token, ...withoutToken } = env;
+  await session(t, { folder, address, env: withoutToken, token })`
+    plants list --token @token
+    plants list --token - << <token>
+    plants list --token 'Bearer <token>'
+    plants list --token http://127.0.0.1:8080/#token=<token>
+    plants list`;
+  await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
+  await session(t, { folder, address, env: await tokenOf('bob') })`
+    plants rm 1
+    plants edit 1 --tag x`;
+  await session(t, { folder, address, env: await tokenOf('alice', { scopes: ['plants:write'] }) })`
+    plants edit 1 --tag x < ^D
+    plants rm 1
+    plants restore 1 < ^D
+    plants list`;
 });

@@ -1,5 +1,5 @@
 /**
- * The import on a real service. test/cli/import.ts interrupts it.
+ * The import on a real service. test/cli/import.test.ts interrupts it.
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';

@@ -7,14 +7,14 @@ import { addToken } from '../support/app.ts';
 import { runOk, start } from '../support/command.ts';
 import { itOnce, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
-import { firstUserWith, plantsOf } from './users.ts';
+import { firstUserWith, plantsOf } from './admin.test.ts';
 
 itOnce('user remove continues after it was killed, and loses no plant', async (t) => {
   const database = await testDatabase(t);
   const { url } = database;
   await using storage = await database.open();
   const [alice, bob] = [
-    await firstUserWith(storage, database, 1_600),
+    await firstUserWith({ storage, database }, 1_600),
     await addToken(storage, 'bob'),
   ];
   const remove = ['user', 'remove', 'alice', '--yes', '--plants-to', 'bob', '--database', url];
