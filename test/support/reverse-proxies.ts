@@ -2,7 +2,7 @@
  * The reverse proxies of docs/how-to/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
  * addresses and paths are replaced.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTls } from 'node:tls';
@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { Page } from '../../tools/markdown.ts';
 import { balancerConfiguration } from './balancer.ts';
+import { makeCertificate } from './certificate.ts';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
@@ -124,7 +125,7 @@ export async function startReverseProxy(
   t.after(() => stop()); // before the folder is deleted
   const folder = tempFolder(t);
   const [httpPort, httpsPort] = [await freePort(), await freePort()];
-  const { certificate, key } = selfSigned(folder);
+  const { cert: certificate, key } = makeCertificate(folder, 'plants');
   const args = configure({ isBelowPath, folder, httpPort, httpsPort, upstream, certificate, key });
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', name === 'Caddy' ? 'ignore' : 'inherit'], // Caddy logs there
@@ -149,15 +150,6 @@ function acceptsTls(port: number, ca: Buffer): Promise<boolean> {
     socket.once('secureConnect', () => socket.end(() => resolve(true)));
     socket.once('error', () => resolve(false));
   });
-}
-
-function selfSigned(folder: string): { certificate: string; key: string } {
-  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=DNS:plants.example'];
-  const files = ['-days', '2', '-keyout', key, '-out', certificate];
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], { stdio: 'ignore' });
-  return { certificate, key };
 }
 
 /** The lines for a proxy in docs/how-to/deploy.md. */
