@@ -5,6 +5,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { Agent, request as httpsRequest } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -162,4 +165,76 @@ function documented(language: string): string {
 
 function fileIn(name: string): URL {
   return new URL(`../../deploy/${name}`, import.meta.url);
+}
+
+export interface ProxyResponse {
+  status: number | undefined;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** Sends requests through the proxy on one connection. */
+export function clientOf(
+  t: TestContext,
+  proxy: ReverseProxy,
+  token: string,
+  localAddress?: string,
+) {
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: 1,
+    ...(localAddress && { localAddress }),
+  });
+  t.after(() => agent.destroy());
+  const open = async (
+    method: string,
+    path: string,
+    { body = '', headers = {} }: { body?: string; headers?: Record<string, string> } = {},
+  ): Promise<IncomingMessage> => {
+    const sent = httpsRequest({
+      ...addressOf(proxy),
+      agent,
+      method,
+      path,
+      headers: {
+        host: 'plants.example',
+        authorization: `Bearer ${token}`,
+        ...(body !== '' && { 'content-type': 'application/json' }),
+        ...(body !== '' && !('transfer-encoding' in headers) && { 'content-length': body.length }),
+        ...headers,
+      },
+    });
+    sent.on('error', () => {}); // a body that is refused before it is sent
+    if ('expect' in headers) sent.once('continue', () => sent.end(body)).flushHeaders();
+    else sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response;
+  };
+  const send = async (...args: Parameters<typeof open>): Promise<ProxyResponse> => {
+    const response = await open(...args);
+    const chunks: string[] = [];
+    for await (const chunk of response.setEncoding('utf8')) chunks.push(String(chunk));
+    return { status: response.statusCode, headers: response.headers, body: chunks.join('') };
+  };
+  return { open, send };
+}
+
+function addressOf({ httpsPort, ca }: ReverseProxy) {
+  return { host: '127.0.0.1', port: httpsPort, servername: 'plants.example', ca };
+}
+
+export async function getOverHttp2(
+  t: TestContext,
+  proxy: ReverseProxy,
+  token: string,
+): Promise<[number, string]> {
+  const session = connectHttp2('https://plants.example', {
+    createConnection: () => connectTls({ ...addressOf(proxy), ALPNProtocols: ['h2'] }),
+  });
+  t.after(() => session.destroy());
+  const stream = session.request({ ':path': '/plants', authorization: `Bearer ${token}` });
+  const [headers] = await once(stream, 'response');
+  const chunks: string[] = [];
+  for await (const chunk of stream.setEncoding('utf8')) chunks.push(String(chunk));
+  return [Number(headers[constants.HTTP2_HEADER_STATUS]), chunks.join('')];
 }

@@ -33,7 +33,7 @@ export interface Started {
 interface RequestOptions {
   token?: string;
   /** Sent as JSON. */
-  body?: string;
+  body?: string | undefined;
   headers?: readonly string[];
 }
 
@@ -103,7 +103,11 @@ export function entries(service: Service, pattern: RegExp): string[] {
   return lines.filter((line) => pattern.test(line) && line.endsWith('}'));
 }
 
-function requestText(firstLine: string, { token, body, headers = [] }: RequestOptions): string {
+/** The text of a request with a token and a body of JSON. */
+export function requestText(
+  firstLine: string,
+  { token, body, headers = [] }: RequestOptions,
+): string {
   const lines = [`${firstLine} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${token}`, ...headers];
   if (body !== undefined) {
     lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`);
