@@ -57,7 +57,8 @@ function testProxy(name: ReverseProxyName): void {
       assert.match(String(created.headers['x-request-id']), /^[0-9a-f-]{36}$/);
       assert.equal((await send('DELETE', '/plants/1')).status, 204);
       for (let at = 0; at < 20; at++) assert.equal((await send('GET', '/plants')).status, 200);
-      assert.equal(new Set(served.map(({ port }) => port)).size, 1);
+      const reads = served.filter(({ method }) => method === 'GET');
+      assert.equal(new Set(reads.map(({ port }) => port)).size, 1);
       const [status, body] = await getOverHttp2(t, proxy, token);
       assert.deepEqual([status, body], [200, '[]']);
     });
