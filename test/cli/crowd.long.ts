@@ -4,102 +4,67 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { it, type TestContext } from 'node:test';
+import { it } from 'node:test';
+import { openDatabase } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { addToken, call } from '../support/app.ts';
-import { run, runOk, serve } from '../support/command.ts';
-import { Connection } from '../support/connection.ts';
-import { databaseFile } from '../support/database.ts';
+import { addToken } from '../support/app.ts';
+import { runOk } from '../support/command.ts';
+import { soundIds } from '../support/database.ts';
+import { startService, statusOf } from '../support/service.ts';
 import { tempFolder } from '../support/temp.ts';
 
-it('64 clients write for long during many commands without lock errors', (t) =>
-  writeDuringCommands(t, { clients: 64, plantsEach: 90, tokensMade: 20, backupsTaken: 10 }));
-
-it('2,500 clients with uncached tokens send requests at once, and all get responses', (t) =>
-  sendAtOnce(t, 2_500));
-
-interface Crowd {
-  clients: number;
-  plantsEach: number;
-  tokensMade: number;
-  backupsTaken: number;
-}
-
-/** Clients write while commands create tokens and back the database up. */
-async function writeDuringCommands(
-  t: TestContext,
-  { clients, plantsEach, tokensMade, backupsTaken }: Crowd,
-): Promise<void> {
+it('64 clients write for long during many commands without lock errors', async (t) => {
+  const [clients, plantsEach, tokensMade, backupsTaken] = [64, 90, 20, 10];
+  const { url, path, open, request, tokenOf } = await startService(t);
   const folder = tempFolder(t);
-  const database = ['--database', `sqlite:${join(folder, 'plants.db')}`];
-  const token = await runOk(['token', 'create', 'alice', ...database]);
-  const { address } = await serve(t, database);
-
   const writing = Array.from({ length: clients }, async () => {
+    const connection = open();
+    const create = request('POST /plants?fields=id', { body: '{"name":"Monstera"}' });
     for (let at = 0; at < plantsEach; at++) {
-      const path = `${address}/plants?fields=id`;
-      const created = await call(path, 'POST', { token, json: { name: 'Monstera' } });
-      assert.equal(created.status, 201, created.text);
+      connection.write(create);
+      const created = await connection.answer();
+      assert.ok(created);
+      assert.equal(created.status, 201, created.body);
       if (at % 3 !== 0) continue;
-      const { id } = created.json as { id: number };
-      const deleted = await call(`${address}/plants/${id}`, 'DELETE', { token });
-      assert.equal(deleted.status, 204, deleted.text);
+      const { id } = JSON.parse(created.body) as { id: number };
+      assert.equal(await statusOf(connection, request(`DELETE /plants/${id}`)), 204);
     }
   });
   const makingTokens = (async () => {
     for (let at = 0; at < tokensMade; at++) {
-      const made = await run(['token', 'create', `user ${at}`, ...database]);
-      assert.equal(made.status, 0, made.stderr);
-      const bearer = { token: made.stdout.trim() };
-      assert.equal((await call(`${address}/plants`, 'GET', bearer)).text, '[]');
+      const list = request('GET /plants', { token: await tokenOf(`user ${at}`) });
+      assert.equal(await statusOf(open(), list), 200);
     }
   })();
+  const backups = Array.from({ length: backupsTaken }, (_, at) => join(folder, `${at}.db`));
   const takingBackups = (async () => {
-    for (let at = 0; at < backupsTaken; at++) {
-      const taken = await run(['backup', join(folder, `backup-${at}.db`), ...database]);
-      assert.equal(taken.status, 0, taken.stderr);
-    }
+    for (const backup of backups) await runOk(['backup', backup, '--database', url]);
   })();
   await Promise.all([...writing, makingTokens, takingBackups]);
 
-  const left = await call(`${address}/plants`, 'GET', { token });
-  assert.equal((left.json as unknown[]).length, clients * plantsEach * (2 / 3));
-  for (let at = 0; at < backupsTaken; at++) {
-    const backup = new DatabaseSync(join(folder, `backup-${at}.db`), { readOnly: true });
-    assert.deepEqual(
-      { ...backup.prepare('PRAGMA integrity_check').get() },
-      { integrity_check: 'ok' },
-    );
-    assert.deepEqual(backup.prepare('PRAGMA foreign_key_check').all(), []);
+  assert.equal(soundIds(path).length, clients * plantsEach * (2 / 3));
+  for (const backup of backups) {
+    soundIds(backup);
+    using database = openDatabase(backup, { create: false });
+    const count = (sql: string) => database.prepare(sql).all().length;
+    assert.equal(count('PRAGMA foreign_key_check'), 0);
     // A moment and not a mixture: no plant has an id above the largest that its store had held.
-    const beyond = backup.prepare(
-      'SELECT count(*) AS count FROM plants JOIN stores USING (store) WHERE id > last_id',
-    );
-    assert.deepEqual({ ...beyond.get() }, { count: 0 });
-    backup.close();
+    assert.equal(count('SELECT id FROM plants JOIN stores USING (store) WHERE id > last_id'), 0);
   }
-}
+});
 
-/** Every client has a token of its own that the service has not seen, and gets its response. */
-async function sendAtOnce(t: TestContext, clients: number): Promise<void> {
-  const { path, url } = databaseFile(t);
-  const storage = new SqliteStorage(path, { create: true });
-  const tokens = await Promise.all(
-    Array.from({ length: clients }, (_, at) => addToken(storage, `user ${at}`)),
-  );
+it('2,500 clients with uncached tokens send requests at once, and all get responses', async (t) => {
+  const { path, open, request } = await startService(t);
+  const storage = new SqliteStorage(path, { create: false });
+  const users = Array.from({ length: 2_500 }, (_, at) => `user ${at}`);
+  const tokens = await Promise.all(users.map((user) => addToken(storage, user)));
   await storage[Symbol.asyncDispose]();
-  const { address } = await serve(t, ['--database', url]);
-  const connections: [string, Connection][] = [];
-  for (const token of tokens) {
-    const connection = new Connection(address);
-    t.after(() => connection.socket.destroy());
-    await once(connection.socket, 'connect');
-    connections.push([token, connection]);
+  const connections = tokens.map((token) => ({ token, connection: open() }));
+  for (const { connection } of connections) {
+    if (connection.socket.connecting) await once(connection.socket, 'connect');
   }
-  for (const [token, connection] of connections) {
-    connection.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
-  }
-  const statuses = connections.map(async ([, connection]) => (await connection.answer())?.status);
+  const statuses = connections.map(({ token, connection }) =>
+    statusOf(connection, request('GET /plants', { token })),
+  );
   assert.deepEqual(new Set(await Promise.all(statuses)), new Set([200]));
-}
+});

@@ -7,14 +7,16 @@ import { call } from '../support/app.ts';
 import { runOk, serve, type Service } from '../support/command.ts';
 import { seededRandom } from '../support/random.ts';
 import { firstSeed as seed, sizeOf } from '../support/rounds.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { it as itOnEach, itOnce, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** Requests in progress. */
 const clients = 16;
 const maxDelayMs = 40;
-const plants = sizeOf({ usual: 60, long: 1_000 });
+const plants = sizeOf({ usual: 60, long: 500 });
 const plantsPerKill = 25;
+/** The contracts have repeated creates on both storages. */
+const it = sizeOf({ usual: itOnce, long: itOnEach });
 
 it('creates that are sent twice, through processes that die, create each plant once', async (t) => {
   t.diagnostic(`PLANT_STORE_TEST_SEED=${seed}`);

@@ -2,16 +2,12 @@
  * More ways to start serve.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { it } from 'node:test';
 import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile, fill } from '../support/database.ts';
-import { tempFolder } from '../support/temp.ts';
-import { without } from '../support/programs.ts';
-import { serveOnTerminal } from './serve.ts';
+import { cannotHaveHosts, withHosts } from '../support/own-hosts.ts';
+import { serveOnTerminal } from '../support/serve-on-terminal.ts';
 
 const links: [args: string[], link: RegExp][] = [
   [['--host', '0.0.0.0'], /^ {2}http:\/\/127\.0\.0\.1:\d+\/#token=plant_/m],
@@ -42,24 +38,13 @@ it('on a terminal creates no token if there is one, and prints how to', async (t
   assert.match(await runOk(args.split(' ')), /^plant_\w{58}$/);
 });
 
-it(
-  'listens on one address of a name that has several',
-  {
-    skip:
-      without('unshare', 'mount') ||
-      (spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'needs root and namespaces'),
-  },
-  async (t) => {
-    const hosts = join(tempFolder(t), 'hosts');
-    writeFileSync(hosts, '127.0.0.1 localhost\n::1 localhost\n');
-    const script = 'mount --bind "$0" /etc/hosts && exec "$@"';
-    const under = ['unshare', '--mount', 'sh', '-c', script, hosts];
-    const args = ['--database', databaseFile(t).url, '--host', 'localhost'];
-    const { address } = await serve(t, args, { under });
-    const { port } = new URL(address);
-    const answers = await Promise.allSettled(
-      ['127.0.0.1', '[::1]'].map((host) => call(`http://${host}:${port}/livez`, 'GET')),
-    );
-    assert.deepEqual(answers.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
-  },
-);
+it('listens on one address of a name that has several', { skip: cannotHaveHosts() }, async (t) => {
+  const under = withHosts(t, ['127.0.0.1 localhost', '::1 localhost']);
+  const args = ['--database', databaseFile(t).url, '--host', 'localhost'];
+  const { address } = await serve(t, args, { under });
+  const { port } = new URL(address);
+  const answers = await Promise.allSettled(
+    ['127.0.0.1', '[::1]'].map((host) => call(`http://${host}:${port}/livez`, 'GET')),
+  );
+  assert.deepEqual(answers.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected']);
+});

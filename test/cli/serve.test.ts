@@ -7,28 +7,19 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, it, type TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { text } from 'node:stream/consumers';
+import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
 import { run, runHere, serve, start } from '../support/command.ts';
-import { Connection } from '../support/connection.ts';
-import { databaseFile, fill } from '../support/database.ts';
+import { databaseFile } from '../support/database.ts';
+import { quotedExecutable } from '../support/on-terminal.ts';
 import { freePort } from '../support/postgres.ts';
+import { serveOnTerminal } from '../support/serve-on-terminal.ts';
+import { livez, startService } from '../support/service.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
-import { serveOnTerminal } from './serve.ts';
-
-const checkout = fileURLToPath(new URL('../../', import.meta.url));
-
-/** What a person would paste into a shell in the checkout. */
-async function shell(t: TestContext, command: string): Promise<string> {
-  // As from a shell of its own: the npm settings of the test run must not apply to this shell.
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'));
-  const env = { ...Object.fromEntries(own), npm_config_cache: tempFolder(t) };
-  return (await promisify(execFile)('sh', ['-c', command], { cwd: checkout, env })).stdout.trim();
-}
 
 describe('serve on an empty database', { concurrency: 2 }, () => {
   it('prints its address, its database and a command that creates the first token', async (t) => {
@@ -44,7 +35,10 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     assert.ok(command.startsWith('npx plant-store token create '), command);
     assert.ok(!/plant_\w{20}/.test(service.output() + service.log()), 'no token is logged');
 
-    const token = await shell(t, command);
+    // As from a shell, with the program of this checkout in place of npx.
+    const npx = `npx() { shift; ${quotedExecutable} "$@"; }`;
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${npx}\n${command}`]);
+    const token = stdout.trim();
     const json = { name: 'Monstera' };
     const { status } = await call(`${service.address}/plants`, 'POST', { token, json });
     assert.equal(status, 201);
@@ -56,11 +50,9 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
     const [, link = '', token = ''] = /^ {2}(\S+)#token=(plant_\w+)$/m.exec(service.output()) ?? [];
     assert.equal(link, `${service.address}/`);
     assert.match(service.output(), /the first token \(user admin, role manager\)/);
-    const { text } = await call(`${service.address}/plants`, 'POST', {
-      token,
-      json: { name: 'A' },
-    });
-    assert.equal(text, '{"name":"A","tag":""}');
+    const json = { name: 'A' };
+    const created = await call(`${service.address}/plants`, 'POST', { token, json });
+    assert.equal(created.text, '{"name":"A","tag":""}');
     assert.equal(await service.interrupt(), 0);
     const words = String.raw`listening address=${service.address} database=/\S+ workers=1`;
     assert.match(service.output(), new RegExp(String.raw`^\d\d:\d\d:\d\d info  ${words}$`, 'm'));
@@ -70,13 +62,11 @@ describe('serve on an empty database', { concurrency: 2 }, () => {
 });
 
 describe('serve with flags', () => {
-  const started = shared(async (t) => {
-    const { path, url } = databaseFile(t);
-    const token = await fill(path, 2);
-    const flags = ['--base-url', 'https://plants.example/api/', '--log-level', 'debug'];
-    flags.push('--keep-alive', '10m', '--cors-origin');
-    flags.push('https://Garden.example:443/, http://localhost:5173, chrome-extension://abc/');
-    return { token, service: await serve(t, ['--database', url, ...flags]) };
+  const started = shared((t) => {
+    const args = ['--base-url', 'https://plants.example/api/', '--log-level', 'debug'];
+    args.push('--keep-alive', '10m', '--cors-origin');
+    args.push('https://Garden.example:443/, http://localhost:5173, chrome-extension://abc/');
+    return startService(t, { plants: 2, args });
   });
 
   it('exits with 1 if it can open only some of its sockets', async (t) => {
@@ -91,13 +81,9 @@ describe('serve with flags', () => {
     const taken = createServer().listen(0, '127.0.0.1');
     t.after(() => taken.close());
     await once(taken, 'listening');
-    const { service } = started();
-    const ports = [
-      String((taken.address() as AddressInfo).port), // it listens on a port
-      new URL(service.address).port,
-    ];
-    for (const port of ports) {
-      const args = ['serve', '--port', port, '--database', databaseFile(t).url];
+    const { port: other } = taken.address() as AddressInfo; // it listens on a port
+    for (const port of [other, started().port]) {
+      const args = ['serve', '--port', String(port), '--database', databaseFile(t).url];
       const { status, stdout, stderr } = await runHere(args);
       assert.deepEqual([status, stdout], [1, '']);
       assert.equal(
@@ -117,30 +103,22 @@ describe('serve with flags', () => {
     'closes connections to the lock of its address',
     { skip: process.platform !== 'linux' && 'other systems have no abstract sockets' },
     async () => {
-      const { hostname, port } = new URL(started().service.address);
-      const socket = connect(`\0plant-store ${hostname}:${port}`);
+      const socket = connect(`\0plant-store 127.0.0.1:${started().port}`);
       await once(socket.resume(), 'close');
     },
   );
 
   it('of two services that start at once on one port, only one listens', async (t) => {
     const port = String(await freePort());
-    for (let round = 0; round < 2; round++) {
-      const children = [1, 2].map(() =>
-        start(['serve', '--port', port, '--database', databaseFile(t).url]),
-      );
-      t.after(() => children.forEach((child) => child.kill('SIGKILL')));
-      const ends = children.map(async (child, at) => {
-        let stderr = '';
-        child.stderr.on('data', (chunk) => (stderr += String(chunk)));
-        await once(child, 'close');
-        return { at, stderr };
-      });
-      const { at, stderr } = await Promise.race(ends);
-      children[1 - at]?.kill();
-      await Promise.all(ends);
-      assert.match(stderr, /the port is in use/);
-    }
+    const children = [1, 2].map(() =>
+      start(['serve', '--port', port, '--database', databaseFile(t).url]),
+    );
+    t.after(() => children.forEach((child) => child.kill('SIGKILL')));
+    const ends = children.map(async (child, at) => ({ at, stderr: await text(child.stderr) }));
+    const { at, stderr } = await Promise.race(ends);
+    children[1 - at]?.kill();
+    await Promise.all(ends);
+    assert.match(stderr, /the port is in use/);
   });
 
   it('--base-url is the prefix of Location, Link and the paths of /openapi.json', async () => {
@@ -154,15 +132,15 @@ describe('serve with flags', () => {
     const { headers } = await call(`${address}/plants?limit=1&fields=id`, 'GET', { token });
     const next = '<https://plants.example/api/plants?limit=1&after=1&fields=id>; rel="next"';
     assert.equal(headers.get('link'), next);
-    const { text } = await call(`${address}/openapi.json`, 'GET');
-    assert.deepEqual(JSON.parse(text).servers, [{ url: 'https://plants.example/api' }]);
+    const document = await call(`${address}/openapi.json`, 'GET');
+    const servers = [{ url: 'https://plants.example/api' }];
+    assert.partialDeepStrictEqual(document.json, { servers });
   });
 
   it('--keep-alive is how long a connection stays open between requests', async () => {
-    const connection = new Connection(started().service.address);
-    connection.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
+    const connection = started().open();
+    connection.write(livez);
     assert.ok((await connection.answer())?.headers.includes('keep-alive: timeout=600'));
-    connection.socket.destroy();
   });
 
   it('--cors-origin takes origins as people write them', async () => {
@@ -188,21 +166,18 @@ describe('serve with flags', () => {
       await call(plants, 'GET', { token: `${token}x` }),
       await call(`${service.address}/hidden/${token}`, 'GET', { token }),
     ];
+    const seen = answers.map(({ headers, status }) => [headers.get('x-request-id'), status]);
     assert.equal(await service.stop(), 0);
-    const entries = service
+    const logged = service
       .log()
       .trim()
       .split('\n')
-      .map((line) => JSON.parse(line));
-    const logged = entries
+      .map((line) => JSON.parse(line))
       .filter(({ requestId }) => requestId !== undefined)
-      .slice(-answers.length);
+      .map(({ requestId, status }) => [requestId, status]);
+    assert.deepEqual(logged.slice(-answers.length), seen);
     assert.deepEqual(
-      logged.map(({ requestId, status }) => [requestId, status]),
-      answers.map(({ headers, status }) => [headers.get('x-request-id'), status]),
-    );
-    assert.deepEqual(
-      answers.map(({ status }) => status),
+      seen.map(([, status]) => status),
       [201, 200, 204, 401, 400, 400, 401, 404],
     );
     assert.ok(!/hidden|plant_/.test(service.log() + service.output()), service.log());

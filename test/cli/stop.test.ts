@@ -3,65 +3,80 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { describe, it } from 'node:test';
+import type { Connection } from '../support/connection.ts';
 import { soundIds } from '../support/database.ts';
+import { sizeOf } from '../support/rounds.ts';
+import { livez, parted, startService, statusOf, stopListening } from '../support/service.ts';
 import { until } from '../support/until.ts';
-import { completeAtSignal, exitStatus, start, stopListening } from './stop.ts';
 
-describe('serve after a signal', { concurrency: 2 }, () => {
-  it('completes a request with a partial body, exits with 0, and leaves one complete file', (t) =>
-    completeAtSignal(t, 'SIGTERM'));
-
-  it('is alive but not ready on an open connection, and does not wait for an unused one', async (t) => {
-    const { service, open } = await start(t);
-    const unused = open();
-    await once(unused.socket, 'connect');
-    const [ready, alive] = [open(), open()];
-    // A request half sent keeps the connection from being idle.
-    ready.write('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\nGET /readyz HTTP/1.1\r\n');
-    alive.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\nGET /livez HTTP/1.1\r\n');
-    assert.deepEqual([(await ready.answer())?.status, (await alive.answer())?.status], [200, 200]);
-    await stopListening(service);
-    for (const [connection, status] of [
-      [ready, 503],
-      [alive, 200],
-    ] as const) {
-      connection.write('Host: x\r\n\r\n');
-      const answer = await connection.answer();
-      assert.deepEqual([answer?.status, answer?.isLast], [status, true]);
-    }
-    const answeredMs = performance.now();
-    assert.equal(await exitStatus(service), 0);
-    assert.ok(performance.now() - answeredMs < 5_000);
-    await unused.closed();
-  });
-
-  it('drops no request on keep-alive connections', async (t) => {
-    const { path, service, open, head } = await start(t);
-    const created = { count: 0 };
-    const body = '{"name":"Monstera"}';
-    const headers = ['Content-Type: application/json', `Content-Length: ${body.length}`];
-    const requests = [
-      `${head('POST /plants', ...headers)}\r\n${body}`,
-      `${head('GET /plants?limit=10')}\r\n`,
-      'GET /livez HTTP/1.1\r\nHost: x\r\n\r\n',
-    ];
-    const hammer = async () => {
-      const connection = open();
-      for (let sent = 0; ; sent++) {
-        connection.write(requests[sent % requests.length] ?? '');
-        const answer = await connection.answer();
-        assert.ok(answer, `no response to request ${sent}, and no close was announced`);
-        assert.ok([200, 201].includes(answer.status), String(answer.status));
-        if (answer.status === 201) created.count++;
-        if (answer.isLast) return connection.closed();
-      }
-    };
-    const clients = Array.from({ length: 32 }, hammer);
-    await until('all clients are busy', () => created.count >= 200);
-    await stopListening(service);
-    await Promise.all(clients);
-    assert.equal(await exitStatus(service), 0);
-    assert.equal(soundIds(path).length, created.count);
-  });
+const signals: readonly NodeJS.Signals[] = sizeOf({
+  usual: ['SIGTERM'],
+  long: ['SIGTERM', 'SIGINT', 'SIGHUP'],
 });
+const body = '{"name":"Monstera"}';
+
+describe('serve', { concurrency: true }, () => {
+  for (const signal of signals) {
+    it(`drops no request after ${signal}, exits with 0, and leaves one complete file`, async (t) => {
+      const { path, service, open, request } = await startService(t);
+      const [unused, idle] = [open(), open()];
+      await once(unused.socket, 'connect');
+      assert.equal(await statusOf(idle), 200);
+      // Half of a request keeps a connection from being idle.
+      const begun = ['readyz', 'livez'].map((check) => {
+        const connection = open();
+        const get = `GET /${check} HTTP/1.1\r\n`;
+        return { connection, check, first: statusOf(connection, `${get}Host: x\r\n\r\n${get}`) };
+      });
+      for (const { first } of begun) assert.equal(await first, 200);
+      const partial = open();
+      const expect = { body, headers: ['Expect: 100-continue'] };
+      const [head] = parted(request('POST /plants', expect));
+      assert.equal(await statusOf(partial, head), 100);
+      partial.write(body.slice(0, 5));
+      const requests = [request('POST /plants', { body }), request('GET /plants?limit=10'), livez];
+      const created = { count: 0 };
+      const clients = Array.from({ length: 32 }, () => repeat(open(), requests, created));
+      await until('all clients are busy', () => created.count >= 200);
+
+      await stopListening(service, signal);
+      await Promise.all(clients);
+      await idle.closed(); // so idle connections are being closed by now
+      for (const { connection, check } of begun) {
+        connection.write('Host: x\r\n\r\n');
+        const answer = await connection.answer();
+        const expected = [check === 'readyz' ? 503 : 200, true];
+        assert.deepEqual([answer?.status, answer?.isLast], expected, check);
+      }
+      partial.write(body.slice(5));
+      const last = await partial.answer();
+      assert.deepEqual([last?.status, last?.isLast], [201, true]);
+      const answeredMs = performance.now();
+      assert.equal(await service.ended, 0);
+      assert.ok(performance.now() - answeredMs < 5_000, 'it waits for no unused connection');
+      await unused.closed();
+      assert.match(service.log(), /"msg":"stopping"[^]*"msg":"stopped"/);
+      assert.equal(soundIds(path).length, created.count + 1);
+      assert.deepEqual(readdirSync(dirname(path)), ['plants.db']);
+    });
+  }
+});
+
+/** Sends the requests in turn, and counts the creates, until the service announces that it closes the connection. */
+async function repeat(
+  connection: Connection,
+  requests: readonly string[],
+  created: { count: number },
+): Promise<void> {
+  for (let sent = 0; ; sent++) {
+    connection.write(requests[sent % requests.length] ?? '');
+    const answer = await connection.answer();
+    assert.ok(answer, `no response to request ${sent}, and no close was announced`);
+    assert.ok([200, 201].includes(answer.status), String(answer.status));
+    if (answer.status === 201) created.count++;
+    if (answer.isLast) return connection.closed();
+  }
+}

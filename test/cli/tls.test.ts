@@ -2,95 +2,85 @@
  * serve --tls-cert and --tls-key: HTTPS, and certificates that change while it serves.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { describe, it } from 'node:test';
 import { text } from 'node:stream/consumers';
-import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { describe, it } from 'node:test';
+import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { maxPipelinedRequests } from '../../src/http/limits.ts';
 import {
   encryptKey,
+  flagsFor,
   makeCertificate,
   makeCertificateFor,
+  replaceFiles,
   trusting,
   type TestCertificate,
 } from '../support/certificate.ts';
 import { run, runHere } from '../support/command.ts';
-import { Connection, resetsLate } from '../support/connection.ts';
+import { resetsLate } from '../support/connection.ts';
 import { databaseFile } from '../support/database.ts';
-import { exchange, request } from '../support/raw.ts';
+import { without } from '../support/programs.ts';
+import { exchange, request as rawRequest } from '../support/raw.ts';
+import {
+  entries,
+  livez,
+  servedCertificate,
+  startWithCertificate,
+  statusOf,
+} from '../support/service.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
-import { without } from '../support/programs.ts';
-import {
-  entries,
-  flagsFor,
-  livez,
-  makeFifo,
-  notReloaded,
-  reloaded,
-  replace,
-  served,
-  start,
-  statusOf,
-} from './tls.ts';
 
 describe('serve with a certificate', { skip: without('openssl') }, () => {
   // The last test stops it.
-  const sound = shared((t) => start(t));
+  const started = shared((t) => startWithCertificate(t, { args: ['--log-level', 'debug'] }));
 
   it('serves HTTP/1.1 over TLS 1.2 and 1.3, and no older version', async () => {
-    const { first, token, service, open } = sound();
+    const { request, service, open } = started();
     assert.match(service.address, /^https:\/\/127\.0\.0\.1:\d+$/);
-    const json = '{"name":"Monstera"}';
-    const lines = ['Host: x', `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
-    const create = ['POST /plants HTTP/1.1', ...lines, `Content-Length: ${json.length}`];
-    assert.equal(await statusOf(open(), `${create.join('\r\n')}\r\n\r\n${json}`), 201);
+    const body = '{"name":"Monstera"}';
+    assert.equal(await statusOf(open(), request('POST /plants', { body })), 201);
 
     const protocols = { 'TLSv1.2': 'http/1.1', 'TLSv1.3': 'http/1.1', 'TLSv1.1': undefined };
     for (const [version, protocol] of Object.entries(protocols)) {
       const maxVersion = version as 'TLSv1.1'; // one of these keys
-      const tls = { ...trusting(first), minVersion: maxVersion, maxVersion };
-      const ciphers = 'DEFAULT:@SECLEVEL=0'; // the client would refuse to offer TLS 1.1
-      const connection = new Connection(service.address, {
-        ...tls,
-        ciphers,
+      const connection = open({
+        minVersion: maxVersion,
+        maxVersion,
+        ciphers: 'DEFAULT:@SECLEVEL=0', // the client would refuse to offer TLS 1.1
         ALPNProtocols: ['h2', 'http/1.1'],
       });
-      if (protocol === undefined) assert.equal(await statusOf(connection), undefined, version);
-      else {
-        assert.equal(await statusOf(connection), 200, version);
-        assert.equal((connection.socket as TLSSocket).alpnProtocol, protocol); // its address is https
-      }
-      connection.socket.destroy();
+      const status = protocol === undefined ? undefined : 200;
+      assert.equal(await statusOf(connection), status, version);
+      if (protocol === undefined) continue;
+      assert.equal((connection.socket as TLSSocket).alpnProtocol, protocol); // its address is https
     }
   });
 
   it('accepts only ECDHE with authenticated encryption', async () => {
-    const { first, open, service } = sound();
-    const accepted = ['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305'];
-    const refused = [
-      'ECDHE-ECDSA-AES128-SHA256',
-      'ECDHE-ECDSA-AES256-CCM8',
-      'ECDHE-ECDSA-AES256-SHA',
-    ];
-    for (const ciphers of [...accepted, ...refused]) {
-      const tls = { ...trusting(first), maxVersion: 'TLSv1.2' as const, ciphers };
-      const connection = new Connection(service.address, tls);
-      const expected = accepted.includes(ciphers) ? 200 : undefined;
-      assert.equal(await statusOf(connection), expected, ciphers);
-      connection.socket.destroy();
+    const { open } = started();
+    for (const [ciphers, expected] of [
+      ['ECDHE-ECDSA-AES256-GCM-SHA384', 200],
+      ['ECDHE-ECDSA-CHACHA20-POLY1305', 200],
+      ['ECDHE-ECDSA-AES128-SHA256', undefined],
+      ['ECDHE-ECDSA-AES256-CCM8', undefined],
+      ['ECDHE-ECDSA-AES256-SHA', undefined],
+    ] as const) {
+      const tls: ConnectionOptions = { maxVersion: 'TLSv1.2', ciphers };
+      assert.equal(await statusOf(open(tls)), expected, ciphers);
     }
     assert.equal(await statusOf(open()), 200);
   });
 
   it('tells clients that send plain HTTP to use https', async () => {
-    const { port, open } = sound();
-    const answer = await exchange(port, request('GET /livez', ['Host: x']));
+    const { port, open } = started();
+    const answer = await exchange(port, rawRequest('GET /livez', ['Host: x']));
     assert.match(answer, /^HTTP\/1\.1 400 /);
     assert.match(answer, /Begin the URL with https:\/\//);
     assert.equal(await exchange(port, '\0'.repeat(100)), '');
@@ -98,7 +88,7 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
   });
 
   it('is not trusted by commands without its certificate', async () => {
-    const { service, token } = sound();
+    const { service, token } = started();
     const args = ['plants', 'add', 'x', '--url', service.address, '--token', token];
     const { status, stderr } = await run(args);
     assert.equal(status, 1, stderr);
@@ -108,41 +98,11 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     );
   });
 
-  it('uses a new certificate for new connections, and keeps the others', async (t) => {
-    const { folder, first, service, open } = await start(t);
-    const second = makeCertificate(folder, 'second');
-    const old = open();
-    assert.equal(await statusOf(old), 200);
-    replace(first, second);
-    await until('it is reloaded', () => entries(service, reloaded).length > 0);
-    assert.equal(await served(service), 'second');
-    assert.equal(await statusOf(old), 200);
-    assert.equal(await statusOf(open(second)), 200);
-    assert.deepEqual(entries(service, notReloaded), []);
-  });
-
-  it('warns 14 and 2 days before the certificate expires, and when it does, and serves it', async (t) => {
-    const { folder, first, service } = await start(t);
-    const warned = (days: number, message: string) =>
-      entries(service, new RegExp(`"level":40,.*"days":${days},"msg":"certificate ${message}"`));
-    const dayMs = 86_400_000;
-    for (const [days, message] of [
-      [14, 'expires soon'],
-      [2, 'expires soon'],
-      [0, 'not valid now'],
-    ] as const) {
-      assert.deepEqual(warned(days, message), []);
-      const endMs = Date.now() + days * dayMs + 5_000; // it is loaded two to three seconds later
-      replace(first, makeCertificateFor(folder, `of-${days}-days`, endMs - 30 * dayMs, endMs));
-      await until('the warning is logged', () => warned(days, message).length === 1);
-    }
-    assert.equal(await served(service), 'of-0-days');
-  });
-
   it('serves a client that connects again from the same port after a reset', async (t) => {
     if (resetsLate) return t.skip(resetsLate);
-    const { first, port, service, open } = sound();
-    const target = { host: '127.0.0.1', port };
+    const { certificate, port, service, open } = started();
+    // An address whose ports no other connection of this machine takes.
+    const target = { host: '127.0.0.1', port, localAddress: '127.0.0.3' };
     const former = connect(target);
     await once(former, 'connect');
     const { localPort } = former;
@@ -157,20 +117,52 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
         () => false,
       );
     }).finally(() => service.child.kill('SIGCONT'));
-    const secure = connectTls({ ...trusting(first), host: target.host, socket: next });
+    const secure = connectTls({ ...trusting(certificate), host: target.host, socket: next });
     t.after(() => secure.destroy());
     secure.on('error', () => {}); // the service has dropped it
     secure.end(livez);
     assert.match(await text(secure), /^HTTP\/1\.1 200 /);
   });
 
+  it('warns 14 and 2 days before the certificate expires, and when it does, and serves it', async () => {
+    const { folder, certificate, service } = started();
+    const warned = (days: number, message: string) =>
+      entries(service, new RegExp(`"level":40,.*"days":${days},"msg":"certificate ${message}"`));
+    const dayMs = 86_400_000;
+    for (const [days, message] of [
+      [14, 'expires soon'],
+      [2, 'expires soon'],
+      [0, 'not valid now'],
+    ] as const) {
+      assert.deepEqual(warned(days, message), []);
+      const endMs = Date.now() + days * dayMs + 5_000; // it is loaded two to three seconds later
+      const next = makeCertificateFor(folder, `of-${days}-days`, endMs - 30 * dayMs, endMs);
+      replaceFiles(certificate, next);
+      await until('the warning is logged', () => warned(days, message).length === 1);
+    }
+    assert.equal(await servedCertificate(started()), 'of-0-days');
+  });
+
+  it('uses a new certificate for new connections, and keeps the others', async () => {
+    const { folder, certificate, service, open } = started();
+    const reloads = () => entries(service, /"msg":"certificate reloaded"/).length;
+    for (const name of ['second', 'third']) {
+      const old = open({ rejectUnauthorized: false }); // the first one has expired
+      assert.equal(await statusOf(old), 200);
+      const before = reloads();
+      replaceFiles(certificate, makeCertificate(folder, name));
+      await until('it is reloaded', () => reloads() > before);
+      assert.equal(await servedCertificate(started()), name);
+      assert.equal(await statusOf(old), 200);
+      assert.equal(await statusOf(open()), 200);
+    }
+    assert.deepEqual(entries(service, /"msg":"certificate not reloaded"/), []);
+  });
+
   it('limits connections, responds to broken requests and stops as without TLS', async () => {
-    const { token, service, open } = sound();
-    const lines = ['Host: x', `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
-    const body = 'a'.repeat(4_000_000);
-    const create = ['POST /plants HTTP/1.1', ...lines, `Content-Length: ${body.length}`];
-    const refused = open();
-    assert.equal(await statusOf(refused, `${create.join('\r\n')}\r\n\r\n${body}`), 413);
+    const { service, port, open, request } = started();
+    const tooLarge = request('POST /plants', { body: 'a'.repeat(4_000_000) });
+    assert.equal(await statusOf(open(), tooLarge), 413);
 
     const pipelined = open();
     pipelined.write(livez.repeat(400));
@@ -190,16 +182,14 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     const [partial, idle] = [open(), open()];
     for (const connection of [partial, idle]) assert.equal(await statusOf(connection), 200);
     partial.write(livez.slice(0, 20));
-    const silent = connect({ host: '127.0.0.1', port: Number(new URL(service.address).port) });
+    const silent = connect({ host: '127.0.0.1', port });
     silent.on('error', () => {}); // it is dropped
     await once(silent, 'connect');
     service.child.kill('SIGTERM');
     await until('it stops', () => entries(service, /"msg":"stopping"/).length > 0);
     partial.write(livez.slice(20));
-    assert.deepEqual(await partial.answer().then((answer) => [answer?.status, answer?.isLast]), [
-      200,
-      true,
-    ]);
+    const last = await partial.answer();
+    assert.deepEqual([last?.status, last?.isLast], [200, true]);
     const stoppedMs = performance.now();
     assert.equal(await service.ended, 0);
     assert.ok(performance.now() - stoppedMs < 5_000, 'it waits for no idle connection');
@@ -217,7 +207,7 @@ describe(
       const { key: otherKey } = makeCertificate(folder, 'other');
       const missing = join(folder, 'missing');
       const fifo = join(folder, 'fifo');
-      makeFifo(fifo);
+      assert.equal(spawnSync('mkfifo', [fifo]).status, 0);
       const wrong: [files: TestCertificate, advice: RegExp][] = [
         [
           { ...sound, cert: missing },
@@ -255,7 +245,6 @@ describe(
         }
       }
       assert.deepEqual(readdirSync(dataFolder), []);
-      assert.ok(readFileSync(sound.cert, 'utf8').startsWith('-----BEGIN'));
     });
 
     const skip = withoutUnprivileged;

@@ -4,17 +4,106 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { request, type IncomingMessage } from 'node:http';
-import { describe, it } from 'node:test';
+import { request, type IncomingMessage, type RequestListener } from 'node:http';
+import { describe, it, type TestContext } from 'node:test';
 import type { JWK } from 'jose';
 import { fetchIntervalMs } from '../../src/oidc/fetch.ts';
-import { call } from '../support/app.ts';
-import { serve } from '../support/command.ts';
-import { audience, makeKey, startProvider } from '../support/provider.ts';
+import { Verifier } from '../../src/oidc/verifier.ts';
+import { startApp } from '../support/app.ts';
+import {
+  makeKey,
+  sendJson,
+  startProvider,
+  weakKey,
+  type TestProvider,
+} from '../support/provider.ts';
+import { sizeOf } from '../support/rounds.ts';
 import { until } from '../support/until.ts';
-import { promptMs, sendJson, start, testFault, unknown, weakKey, withKeys } from './faults.ts';
 
-describe('a provider', { concurrency: true }, () => {
+/** A request that does not wait for the provider is answered in less: the service waits for it for 3 s. */
+const promptMs = fetchIntervalMs - 100;
+
+async function start(t: TestContext) {
+  const provider = await startProvider(t);
+  const failures: unknown[] = [];
+  const verifier = new Verifier(provider.options(), (failure) => failures.push(failure));
+  const app = await startApp(t, { verifier });
+  const ask = async (token: string) => {
+    const sentMs = performance.now();
+    const { status, headers } = await app.call('GET', '/plants', { token });
+    return { status, headers, ms: performance.now() - sentMs };
+  };
+  return { ...app, provider, failures, ask };
+}
+
+/** At most some services at a time, because each has threads and connections of its own. */
+const concurrency = 6;
+
+/** The kid of a key that the provider has never had. */
+const unknown = { kid: 'unknown' };
+
+let sentMegabytes = 0;
+
+const endless: RequestListener = (_request, response) => {
+  const chunk = Buffer.alloc(1024 * 1024, ' ');
+  sentMegabytes = 0;
+  const send = () => {
+    while (sentMegabytes++ < 100)
+      if (!response.write(chunk)) return void response.once('drain', send);
+    response.end('{"keys":[]}');
+  };
+  send();
+};
+
+/** How providers misbehave. `evil` is the key of an attacker. */
+const faults: Record<
+  string,
+  (provider: TestProvider, evil: JWK) => RequestListener | Promise<RequestListener>
+> = {
+  'that hangs': () => () => {},
+  'that hangs after the metadata': (provider) => provider.withKeys(() => {}),
+  'that sends a byte a second': (provider) =>
+    provider.withKeys((_request, response) => {
+      const timer = setInterval(() => response.write(' '), 1_000);
+      response.once('close', () => clearInterval(timer));
+    }),
+  'that sends 100 MB': (provider) => provider.withKeys(endless),
+  'that sends 100 MB of metadata': () => endless,
+  'that sends garbage': () => (_request, response) => void response.end('<html>'),
+  'that sends no keys': (provider) => provider.withKeys(sendJson({ keys: [] })),
+  'that sends something else than keys': (provider) => provider.withKeys(sendJson(null)),
+  'that sends null as a key': (provider) => provider.withKeys(sendJson({ keys: [null] })),
+  'that sends too many keys': (provider) =>
+    provider.withKeys(
+      sendJson({ keys: Array.from({ length: 101 }, (_, at) => ({ kty: 'oct', kid: `${at}` })) }),
+    ),
+  'that sends malformed keys': (provider) =>
+    provider.withKeys(sendJson({ keys: [{ kty: 'RSA', kid: 'first', n: '!', e: 'AQAB' }] })),
+  'that sends a secret as its key': (provider) =>
+    provider.withKeys(sendJson({ keys: [{ kty: 'oct', kid: 'first', k: 'c2VjcmV0' }] })),
+  'that sends a weak key': async (provider) =>
+    provider.withKeys(sendJson({ keys: [await weakKey()] })),
+  'that redirects': (provider, evil) =>
+    provider.withKeys((asked, response) => {
+      if (asked.url === '/jwks') response.writeHead(302, { location: '/elsewhere' }).end();
+      else sendJson({ keys: [evil] })(asked, response);
+    }),
+  'that is another issuer': (provider, evil) => (asked, response) => {
+    const { issuer } = provider;
+    const metadata = { issuer: `${issuer}/`, jwks_uri: `${issuer}/jwks` };
+    sendJson(asked.url === '/jwks' ? { keys: [evil] } : metadata)(asked, response);
+  },
+  // This machine too, but spelled like an address anywhere else.
+  'whose keys are at no protected address': (provider, evil) => (asked, response) => {
+    const { issuer, port } = provider;
+    const metadata = { issuer, jwks_uri: `http://[::ffff:127.0.0.1]:${port}/jwks` };
+    sendJson(asked.url === '/jwks' ? { keys: [evil] } : metadata)(asked, response);
+  },
+  'that fails': () => (_request, response) => void response.writeHead(500).end('{}'),
+  'that resets connections': () => (asked) => void asked.socket.destroy(),
+};
+
+describe('a provider', { concurrency }, () => {
   it('is asked once for all requests with unknown keys', async (t) => {
     const { provider, ask } = await start(t);
     assert.equal((await ask(await provider.sign())).status, 200);
@@ -58,33 +147,68 @@ describe('a provider', { concurrency: true }, () => {
     await until('it is found', async () => (await ask(theirs)).status === 200);
   });
 
-  testFault('that is another issuer');
-  testFault('that sends garbage');
-});
-
-const publicOf = ({ kty, n, e, kid, alg, use }: JWK) => ({ kty, n, e, kid, alg, use });
-
-describe('a set of keys with some that cannot be used', () => {
-  it('has all others used, also new ones, and the log names the unusable ones once', async (t) => {
-    const provider = await startProvider(t);
-    const service = await serve(t, ['--oidc-issuer', provider.issuer, '--oidc-audience', audience]);
-    const statusOf = async (kid: string) => {
-      const key = provider.keys.find((one) => one.kid === kid);
-      const token = await provider.sign({}, { kid }, key);
-      return (await call(`${service.address}/plants`, 'GET', { token })).status;
+  it('that rotates its keys has no token refused while requests run', async (t) => {
+    const { provider, ask } = await start(t);
+    const end = new AbortController();
+    const statuses: number[] = [];
+    const runClient = async () => {
+      while (!end.signal.aborted) {
+        const { status } = await ask(await provider.sign());
+        statuses.push(status);
+      }
     };
-    assert.equal(await statusOf('first'), 200);
-    provider.keys = [...provider.keys, await makeKey('second')];
-    const malformed = { kty: 'RSA', kid: 'malformed', n: '!', e: 'AQAB' };
-    const keys = [null, await weakKey('weak'), malformed, ...provider.keys.map(publicOf)];
-    provider.instead = withKeys(provider, sendJson({ keys }));
-    assert.equal(await statusOf('second'), 200);
-    assert.equal(await statusOf('first'), 200);
-    assert.equal(await statusOf('weak'), 401); // after they were fetched again
-    const reports = service.log().match(/^.*unusable identity provider keys.*$/gm) ?? [];
-    assert.equal(reports.length, 1, service.log());
-    assert.match(reports[0] ?? '', /weak.*1024 bits.*malformed/);
+    const runAttacker = async () => {
+      while (!end.signal.aborted)
+        assert.equal((await ask(await provider.sign({}, unknown))).status, 401);
+    };
+    const clients = [runClient(), runClient(), runClient(), runAttacker()];
+    for (const kid of sizeOf({ usual: ['second'], long: ['second', 'third'] })) {
+      const count = statuses.length;
+      const next = await makeKey(kid);
+      provider.publish([next, ...provider.keys]);
+      provider.keys = [next, ...provider.keys];
+      await until('tokens of the new key were used', () => statuses.length > count + 10);
+    }
+    end.abort();
+    await Promise.all(clients);
+    assert.deepEqual(new Set(statuses), new Set([200]));
   });
+
+  it('has tokens verified again under another key of the same id', async (t) => {
+    const { ask, provider } = await start(t);
+    const status = async (one: string) => (await ask(one)).status;
+    const token = await provider.sign();
+    assert.equal(await status(token), 200);
+    const [key] = provider.keys;
+    const other = await makeKey(key?.kid ?? '');
+    provider.publish([other, await makeKey('second')]);
+    await until('the keys were fetched', async () => {
+      await status(await provider.sign({}, { kid: 'unknown' })); // causes a fetch
+      return (await status(token)) === 401;
+    });
+    assert.equal(await status(await provider.sign({}, {}, other)), 200);
+  });
+
+  const usual = ['that is another issuer', 'that sends garbage'];
+  for (const fault of sizeOf({ usual, long: Object.keys(faults) })) testFault(fault);
+
+  for (const fault of sizeOf({
+    usual: [],
+    long: ['that hangs', 'that sends 100 MB', 'that sends garbage'],
+  })) {
+    it(`${fault} from the start does not stop the service`, async (t) => {
+      const { provider, ask, token } = await start(t);
+      provider.instead = await faults[fault]?.(provider, await makeKey('evil'));
+      const theirs = await provider.sign();
+      assert.equal((await ask(await token('alice'))).status, 200);
+      const { status, ms } = await ask(theirs);
+      assert.equal(status, 503);
+      assert.ok(ms < 3_000 + promptMs, `${ms} ms`);
+      assert.ok(sentMegabytes < 20, `${sentMegabytes} MB were read`);
+      provider.instead = undefined;
+      await until('the provider is asked again', async () => (await ask(theirs)).status === 200);
+    });
+  }
 });
 
 describe('many tokens that must be verified', () => {
@@ -105,3 +229,33 @@ describe('many tokens that must be verified', () => {
     for (const status of await Promise.all(flood)) assert.ok([401, 503].includes(status ?? 0));
   });
 });
+
+/** Adds the test of a provider that begins to misbehave. */
+function testFault(fault: string): void {
+  it(`${fault} lets nobody in falsely, and costs nothing to those whose key is known`, async (t) => {
+    const { provider, ask, token, failures } = await start(t);
+    const [used, ours] = [await provider.sign(), await token('alice')];
+    const askKnown = async () => {
+      for (const known of [used, ours, await provider.sign({ sub: 'bob' })]) {
+        const { status, ms } = await ask(known);
+        assert.equal(status, 200);
+        assert.ok(ms < promptMs, `${ms} ms`);
+      }
+    };
+    await askKnown();
+    const evil = await makeKey('unknown');
+    provider.instead = await faults[fault]?.(provider, evil);
+    provider.requests.length = 0;
+    const stranger = ask(await provider.sign({}, unknown, evil));
+    await until('the provider is asked', () => provider.requests.length > 0);
+    await askKnown();
+    const { status, ms } = await stranger;
+    assert.equal(status, 503);
+    assert.ok(ms < 2 * fetchIntervalMs + promptMs, `${ms} ms`);
+    const failure = failures.at(-1);
+    assert.ok(failure instanceof Error, 'the operator learns why');
+    const isSlow = /hangs|byte a second/.test(fault);
+    assert.equal(/does not respond within 3 s/.test(failure.message), isSlow, failure.message);
+    await askKnown();
+  });
+}

@@ -275,9 +275,13 @@ describe('the tokens of a user who signs on', () => {
 });
 
 describe('a token in a wrong place', () => {
-  it('is not echoed', async (t) => {
+  it('is not echoed, and a service without a provider refuses it', async (t) => {
     const { call, provider } = await start(t);
     const token = await provider.sign();
+    const without = await startApp(t);
+    const refused = await without.call('GET', '/plants', { token });
+    assert.equal(refused.status, 401);
+    assert.match(refused.text, /This is not a Plant Store token/);
     const answers = [
       await call('GET', `/plants?${token}`, { token }),
       await call('POST', '/plants', { token, json: { name: 'a', [token]: 1 } }),

@@ -2,10 +2,10 @@
  * Certificates for tests, made by openssl.
  */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The paths of a certificate for 127.0.0.1 that signs itself, and of its key. */
+/** The paths of a certificate for 127.0.0.1 and plants.example that signs itself, and of its key. */
 export interface TestCertificate {
   cert: string;
   key: string;
@@ -53,6 +53,19 @@ export function trusting({ cert }: TestCertificate): { ca: Buffer } {
   return { ca: readFileSync(cert) };
 }
 
+/** The flags of `serve`. */
+export function flagsFor({ cert, key }: TestCertificate): string[] {
+  return ['--tls-cert', cert, '--tls-key', key];
+}
+
+/** Replaces the files of `target`, as an installer of certificates does: one after the other. */
+export function replaceFiles(target: TestCertificate, source: TestCertificate): void {
+  for (const file of ['cert', 'key'] as const) {
+    copyFileSync(source[file], `${target[file]}.new`);
+    renameSync(`${target[file]}.new`, target[file]);
+  }
+}
+
 function makeKey(folder: string, name: string): TestCertificate {
   const key = join(folder, `${name}-key.pem`);
   openssl(['genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', key]);
@@ -60,7 +73,7 @@ function makeKey(folder: string, name: string): TestCertificate {
 }
 
 function subject(name: string): string[] {
-  return ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
+  return ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:plants.example'];
 }
 
 function openssl(args: readonly string[]): void {

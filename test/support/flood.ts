@@ -110,7 +110,8 @@ async function flood(options: FloodOptions): Promise<void> {
     for (let at = 0; at < reconnecting; at++) {
       setTimeout(reconnect, (at / reconnecting) * reconnectMs);
     }
-    setTimeout(() => parentPort?.postMessage('started'), 2 * reconnectMs);
+    const warmUpMs = reconnecting > 0 ? 2 * reconnectMs : 0;
+    setTimeout(() => parentPort?.postMessage('started'), warmUpMs);
   };
   // One at a time, because the server's backlog of unaccepted connections is limited.
   const sockets: Socket[] = [];

@@ -144,7 +144,7 @@ type ShareState = ShareAccess | 'none' | 'unknown';
 type Response = Pick<Answer, 'status' | 'text'> & { kind: string };
 
 /** A user who shares and ends shares. */
-export interface ShareLedger {
+interface ShareLedger {
   /** Makes the next change of one of this client's shares. `send` resolves to undefined if there is no response. */
   change(client: number, turn: number, send: Send): Promise<void>;
   /** `given` is what GET /shares returns. Throws if it is missing a share or has one that ended. */
@@ -157,7 +157,7 @@ const changes = ['read', 'write', 'none', 'none', 'write', 'none', 'read'] as co
 /** The receiver of the shares changes after this many turns. */
 const turnsPerReceiver = 10;
 
-export function shareLedger(): ShareLedger {
+function shareLedger(): ShareLedger {
   const states = new Map<string, ShareState>();
   return {
     async change(client, turn, send) {

@@ -28,6 +28,17 @@ export async function makeKey(kid: string, alg = 'RS256', more: JWK = {}): Promi
   return { ...(await exportJWK(privateKey)), kid, alg, use: 'sig', ...more };
 }
 
+export const sendJson =
+  (value: unknown): RequestListener =>
+  (_request, response) =>
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(value));
+
+export async function weakKey(kid = 'first'): Promise<JWK> {
+  const { publicKey } = await generateKeyPair('RS256', { modulusLength: 2_048, extractable: true });
+  const jwk = await exportJWK(publicKey);
+  return { ...jwk, n: Buffer.alloc(128, 0xc1).toString('base64url'), kid };
+}
+
 export class TestProvider {
   readonly port: number;
   readonly issuer: string;
@@ -77,6 +88,13 @@ export class TestProvider {
       .sign(key);
   }
 
+  /** Sends the metadata of the provider, and responds to requests for keys with `keys`. */
+  withKeys(keys: RequestListener): RequestListener {
+    const metadata = sendJson({ issuer: this.issuer, jwks_uri: `${this.issuer}/jwks` });
+    return (asked, response) =>
+      (asked.url?.startsWith('/.well-known') ? metadata : keys)(asked, response);
+  }
+
   /** The claims of an access token for alice. */
   claims(): JWTPayload {
     const now = Math.floor(Date.now() / 1_000);
@@ -110,11 +128,14 @@ export class TestProvider {
   }
 }
 
+/** All providers of a process have it: making one takes long. */
+let firstKey: Promise<SigningKey> | undefined;
+
 /** Starts a provider with one key, and stops it after the test. */
 export async function startProvider(t: Pick<TestContext, 'after'>): Promise<TestProvider> {
   const server = createServer();
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const provider = new TestProvider(server, [await makeKey('first')]);
+  const provider = new TestProvider(server, [await (firstKey ??= makeKey('first'))]);
   t.after(() => provider.stop());
   return provider;
 }

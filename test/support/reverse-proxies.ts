@@ -2,14 +2,18 @@
  * The reverse proxies of docs/how-to/deploy.md, with TLS: nginx, Caddy and HAProxy run with the files of deploy/. Only
  * addresses and paths are replaced.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { connect as connectHttp2, constants } from 'node:http2';
+import { Agent, request as httpsRequest } from 'node:https';
 import { connect as connectTls } from 'node:tls';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { Page } from '../../tools/markdown.ts';
 import { balancerConfiguration } from './balancer.ts';
+import { makeCertificate } from './certificate.ts';
 import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
@@ -124,7 +128,7 @@ export async function startReverseProxy(
   t.after(() => stop()); // before the folder is deleted
   const folder = tempFolder(t);
   const [httpPort, httpsPort] = [await freePort(), await freePort()];
-  const { certificate, key } = selfSigned(folder);
+  const { cert: certificate, key } = makeCertificate(folder, 'plants');
   const args = configure({ isBelowPath, folder, httpPort, httpsPort, upstream, certificate, key });
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', name === 'Caddy' ? 'ignore' : 'inherit'], // Caddy logs there
@@ -151,15 +155,6 @@ function acceptsTls(port: number, ca: Buffer): Promise<boolean> {
   });
 }
 
-function selfSigned(folder: string): { certificate: string; key: string } {
-  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  const subject = ['-subj', '/CN=plants', '-addext', 'subjectAltName=DNS:plants.example'];
-  const files = ['-days', '2', '-keyout', key, '-out', certificate];
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], { stdio: 'ignore' });
-  return { certificate, key };
-}
-
 /** The lines for a proxy in docs/how-to/deploy.md. */
 function documented(language: string): string {
   return new Page(new URL('../../docs/how-to/deploy.md', import.meta.url)).blocks
@@ -170,4 +165,76 @@ function documented(language: string): string {
 
 function fileIn(name: string): URL {
   return new URL(`../../deploy/${name}`, import.meta.url);
+}
+
+export interface ProxyResponse {
+  status: number | undefined;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+/** Sends requests through the proxy on one connection. */
+export function clientOf(
+  t: TestContext,
+  proxy: ReverseProxy,
+  token: string,
+  localAddress?: string,
+) {
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: 1,
+    ...(localAddress && { localAddress }),
+  });
+  t.after(() => agent.destroy());
+  const open = async (
+    method: string,
+    path: string,
+    { body = '', headers = {} }: { body?: string; headers?: Record<string, string> } = {},
+  ): Promise<IncomingMessage> => {
+    const sent = httpsRequest({
+      ...addressOf(proxy),
+      agent,
+      method,
+      path,
+      headers: {
+        host: 'plants.example',
+        authorization: `Bearer ${token}`,
+        ...(body !== '' && { 'content-type': 'application/json' }),
+        ...(body !== '' && !('transfer-encoding' in headers) && { 'content-length': body.length }),
+        ...headers,
+      },
+    });
+    sent.on('error', () => {}); // a body that is refused before it is sent
+    if ('expect' in headers) sent.once('continue', () => sent.end(body)).flushHeaders();
+    else sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response;
+  };
+  const send = async (...args: Parameters<typeof open>): Promise<ProxyResponse> => {
+    const response = await open(...args);
+    const chunks: string[] = [];
+    for await (const chunk of response.setEncoding('utf8')) chunks.push(String(chunk));
+    return { status: response.statusCode, headers: response.headers, body: chunks.join('') };
+  };
+  return { open, send };
+}
+
+function addressOf({ httpsPort, ca }: ReverseProxy) {
+  return { host: '127.0.0.1', port: httpsPort, servername: 'plants.example', ca };
+}
+
+export async function getOverHttp2(
+  t: TestContext,
+  proxy: ReverseProxy,
+  token: string,
+): Promise<[number, string]> {
+  const session = connectHttp2('https://plants.example', {
+    createConnection: () => connectTls({ ...addressOf(proxy), ALPNProtocols: ['h2'] }),
+  });
+  t.after(() => session.destroy());
+  const stream = session.request({ ':path': '/plants', authorization: `Bearer ${token}` });
+  const [headers] = await once(stream, 'response');
+  const chunks: string[] = [];
+  for await (const chunk of stream.setEncoding('utf8')) chunks.push(String(chunk));
+  return [Number(headers[constants.HTTP2_HEADER_STATUS]), chunks.join('')];
 }

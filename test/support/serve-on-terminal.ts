@@ -2,7 +2,7 @@
  * serve on a terminal.
  */
 import type { TestContext } from 'node:test';
-import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
+import { quotedExecutable, startOnTerminal } from './on-terminal.ts';
 
 /** Starts serve on its own terminal, if a program for that is installed. */
 export async function serveOnTerminal(t: TestContext, args: readonly string[]) {
