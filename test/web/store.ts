@@ -65,15 +65,19 @@ async function openShared(): Promise<OpenApp> {
   return { app, ...(await openPage(await browser(), app.address, { permissions })) };
 }
 
-/** Ends what the test before did to the page. */
-async function resetShared({ page, errors }: OpenApp): Promise<void> {
+/** Opens the link in the page of the test before. A reload costs half of what a new page does. */
+async function reopen({ page, errors }: OpenApp, link: string): Promise<void> {
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await page.context().setOffline(false);
   await page.setViewportSize({ width: 1280, height: 720 });
   await page.emulateMedia({ colorScheme: null, reducedMotion: null });
-  await page.evaluate('sessionStorage.clear(), localStorage.clear()');
-  await page.goto('about:blank'); // a link with a token then loads the page anew
-  errors.length = 0;
+  await page.evaluate(`{
+    sessionStorage.clear();
+    localStorage.clear();
+    history.replaceState(null, '', '${link}');
+  }`);
+  page.once('framenavigated', () => (errors.length = 0)); // those before are of another test
+  await page.reload();
 }
 
 /**
@@ -96,14 +100,14 @@ export async function openStore(
   const opened = isAlone
     ? await openAlone(t, appOptions, context)
     : await (shared ??= openShared());
-  if (!isAlone) await resetShared(opened);
   const { app, page, errors } = opened;
   const store = `store-${++stores}`;
   const tokenOf: TestApp['token'] = (user, more) => app.token(user, { store, ...more });
   const writer = await tokenOf('alice', { role: 'manager' });
   for (const json of plants) await app.call('POST', '/plants', { token: writer, json });
   const token = await tokenOf('alice', access);
-  await page.goto(`${app.address}/#token=${token}`);
+  const link = `/#token=${token}`;
+  await (isAlone ? page.goto(app.address + link) : reopen(opened, link));
   await page.locator('#store').waitFor();
   await page.locator('#grid[aria-busy=true]').waitFor({ state: 'hidden' });
   return { app: { ...app, token: tokenOf }, store, token, page, errors };
