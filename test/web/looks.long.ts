@@ -1,5 +1,6 @@
 /**
- * The states of the page, and the reference, with each rule of axe in every look; the places of menus.
+ * The states of the page, and the reference, with each rule of axe in every look; the places of menus; what the browser
+ * loads and sends.
  */
 import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
@@ -10,6 +11,9 @@ import { testStates } from './states.ts';
 import { browser, inBrowser, openStore } from './store.ts';
 
 testStates(everyLook);
+await import('./rare/reference.ts');
+await import('./rare/loading.ts');
+await import('./rare/cors.ts');
 
 inBrowser('the reference is accessible in every look', async (t) => {
   const { address } = await startApp(t);

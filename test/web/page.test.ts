@@ -1,8 +1,9 @@
 /**
- * What people do with plants on the page, in one browser.
+ * What people do with plants on the page, and the client in a browser: one browser for all of them.
  */
 await import('./journeys/session.ts');
 await import('./journeys/plants.ts');
 await import('./journeys/search.ts');
 await import('./journeys/edit.ts');
 await import('./journeys/bin.ts');
+await import('../client/browser.ts');

@@ -7,8 +7,8 @@ import { scopes } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
 import { openPage } from '../support/browser.ts';
-import { choose, done, submit } from './import.ts';
 import { idOf } from '../support/tokens.ts';
+import { choose, done, submit } from './actions.ts';
 import { browser, inBrowser, openStore } from './store.ts';
 
 /** Adds the test of the states of a store with plants, and of its dialogs, in these looks. */
@@ -17,7 +17,6 @@ export function testStore(looks: readonly Look[]): void {
 
   inBrowser('a store with plants, and its dialogs', async (t) => {
     const { page, app, token, errors } = await openStore(t);
-    await page.getByText('4 plants', { exact: true }).waitFor();
     await page.locator('#grid').focus();
     await assertIn(page, 'table');
     await page.getByRole('button', { name: 'alice' }).click();
@@ -135,7 +134,6 @@ export function testStates(looks: readonly Look[]): void {
 
   inBrowser('offline, while rows are loading', async (t) => {
     const { page } = await openStore(t);
-    await page.getByText('4 plants', { exact: true }).waitFor();
     await page.context().setOffline(true);
     await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
     await page.getByText('The service does not respond.').first().waitFor();
@@ -144,7 +142,6 @@ export function testStates(looks: readonly Look[]): void {
 
   inBrowser('tokens that cannot write, or cannot read', async (t) => {
     const reader = await openStore(t, { access: { scopes: ['plants:read'] } });
-    await reader.page.getByText('4 plants', { exact: true }).waitFor();
     await assertIn(reader.page, 'read only');
     const writer = await openStore(t, { access: { scopes: ['plants:write'] } });
     await writer.page.getByRole('heading', { name: 'This token cannot list plants' }).waitFor();

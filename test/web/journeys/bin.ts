@@ -2,16 +2,8 @@
  * The bin, Undo, and the history of a plant.
  */
 import assert from 'node:assert/strict';
-import {
-  assertNames,
-  deleteChosen,
-  inBrowser,
-  openBin,
-  openStore,
-  press,
-  shelf,
-  toast,
-} from '../store.ts';
+import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
+import { inBrowser, openStore, shelf } from '../store.ts';
 
 inBrowser('the bin shows what was deleted by whom, and brings it back', async (t) => {
   const { page, app, errors } = await openStore(t);
@@ -75,9 +67,16 @@ inBrowser(
   },
 );
 
-inBrowser('a token that cannot write sees the bin without a way to restore', async (t) => {
-  const access = { scopes: ['plants:read'] } as const;
-  const { page, app } = await openStore(t, { access });
+inBrowser('a token that cannot write shows no control that it cannot use', async (t) => {
+  const { page, app } = await openStore(t, { access: { scopes: ['plants:read'] } });
+  await page.getByRole('button', { name: 'alice read only' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
+  assert.equal(await page.getByRole('checkbox', { name: 'Select' }).count(), 0);
+  await page.locator('#grid').focus();
+  await press(page, 'Delete', 'Enter');
+  await page.getByRole('dialog', { name: 'Monstera deliciosa' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Delete' }).count(), 0);
+  await press(page, 'Escape');
   await app.call('DELETE', '/plants/1', { token: await app.token('alice') });
   await openBin(page);
   await page.locator('#bin-plants').getByText('Monstera deliciosa').waitFor();
@@ -103,11 +102,15 @@ inBrowser('a plant that somebody else deleted or restored can be restored here t
   await undo.click();
   await toast(page, 'Restored “Thymus vulgaris”.').waitFor();
   await assertNames(page, names);
+
+  await app.call('DELETE', '/plants/4', { token });
+  await page.getByRole('checkbox', { name: 'Select Aloe' }).click();
+  await deleteChosen(page);
+  await toast(page, 'Deleted “Aloe vera”.').waitFor();
 });
 
 inBrowser('an offer to undo waits for whoever is at it', async (t) => {
   const { page } = await openStore(t, { context: {} });
-  await page.getByText('4 plants', { exact: true }).waitFor();
   await page.clock.install();
   await page.locator('#grid').focus();
   await press(page, 'Delete');

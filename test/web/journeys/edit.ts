@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { assertNames, inBrowser, openStore, press, toast } from '../store.ts';
+import { assertNames, loseResponse, press, toast } from '../actions.ts';
+import { inBrowser, openStore } from '../store.ts';
 
 const two = [
   { name: 'Ficus', tag: 'hall' },
@@ -107,14 +108,7 @@ inBrowser(
   async (t) => {
     const { page } = await openStore(t, { plants: two });
     await edit(page, 'Ficus');
-    await page.route(
-      '**/plants/1?*',
-      async (route) => {
-        await route.fetch();
-        await route.abort();
-      },
-      { times: 1 },
-    );
+    await loseResponse(page, '**/plants/1?*');
     await page.locator('#edit-name').fill('Ficus lyrata');
     await press(page, 'Enter');
     await page.getByRole('button', { name: 'Try now' }).click();

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { idOf } from '../../support/tokens.ts';
-import { choose, done, submit, untilAdded } from '../import.ts';
-import { inBrowser, namesOf, openStore } from '../store.ts';
+import { choose, done, namesOf, submit, untilAdded } from '../actions.ts';
+import { inBrowser, openStore } from '../store.ts';
 
 inBrowser('a file is shown, its good rows are added, and the others named and saved', async (t) => {
   const store = await openStore(t, { plants: [] });

@@ -2,7 +2,8 @@
  * Searching the table.
  */
 import assert from 'node:assert/strict';
-import { assertNames, inBrowser, openStore, press, shelf } from '../store.ts';
+import { assertNames, press } from '../actions.ts';
+import { inBrowser, openStore, shelf } from '../store.ts';
 
 const all = shelf.map(({ name }) => name);
 
@@ -56,7 +57,6 @@ inBrowser(
 
 inBrowser('one search at a time: the next one is for the newest text', async (t) => {
   const { page } = await openStore(t);
-  await page.getByText('4 plants', { exact: true }).waitFor();
   const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
   const searched: (string | null)[] = [];
   let inFlight = 0;

@@ -3,17 +3,16 @@
  */
 import assert from 'node:assert/strict';
 import { makeToken } from '../../../src/access/token.ts';
-import { addWithRevokedToken } from '../interruptions.ts';
 import {
+  addWithRevokedToken,
   assertNames,
   changeUser,
-  inBrowser,
+  holdResponse,
   namesOf,
-  openStore,
-  shelf,
   tabTo,
   toast,
-} from '../store.ts';
+} from '../actions.ts';
+import { inBrowser, openStore, shelf } from '../store.ts';
 
 const names = shelf.map(({ name }) => name);
 
@@ -58,7 +57,7 @@ inBrowser(
     await page.getByText('This is not a Plant Store token. Check that you copied all').waitFor();
     await field.fill('');
     await field.blur();
-    await tabTo(page, 'sign-in-token');
+    await tabTo(page, '#sign-in-token');
     await page.keyboard.insertText(`${app.address}/#token=${token}`);
     await page.keyboard.press('Enter');
     await assertNames(page, names);
@@ -114,27 +113,14 @@ inBrowser('a revoked token loses no typed text, and another one continues', asyn
 
 inBrowser('a late response for one user changes nothing for the next', async (t) => {
   const { page, app } = await openStore(t);
-  const { promise: bobIsOpen, resolve } = Promise.withResolvers<void>();
-  const { promise: isLate, resolve: responded } = Promise.withResolvers<void>();
-  await page.route(
-    '**/plants?*',
-    async (route) => {
-      const response = await route.fetch();
-      await bobIsOpen;
-      await route.fulfill({ response }).catch(() => {}); // nobody may wait for it any more
-      responded();
-    },
-    { times: 1 },
-  );
+  const { sent, release } = await holdResponse(page, '**/plants?*');
   await page.getByRole('button', { name: 'Add plant' }).click();
   await page.locator('#add-name').fill('Of alice');
-  const sent = page.waitForRequest('**/plants?*');
   await page.keyboard.press('Enter');
   await sent;
   await changeUser(page, await app.token('bob'));
   await page.getByRole('button', { name: 'bob' }).waitFor();
-  resolve();
-  await isLate;
+  await release();
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
   assert.equal(await page.locator('#add-name').inputValue(), '');
 });

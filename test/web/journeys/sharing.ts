@@ -3,17 +3,17 @@
  */
 import assert from 'node:assert/strict';
 import { scopes } from '../../../src/access/access.ts';
-import { openSharing, sharesOf } from '../sharing.ts';
 import {
   assertNames,
   deleteChosen,
-  inBrowser,
+  loseResponse,
   openBin,
-  openStore,
+  openSharing,
   press,
-  shelf,
+  sharesOf,
   tabTo,
-} from '../store.ts';
+} from '../actions.ts';
+import { inBrowser, openStore, shelf } from '../store.ts';
 
 const dayMs = 86_400_000;
 
@@ -22,7 +22,7 @@ inBrowser('the keyboard alone shares a collection, changes the share, and ends i
   const bob = await app.token('bob');
   await page.locator('#who').focus();
   await press(page, 'Enter');
-  await tabTo(page, 'sharing-open');
+  await tabTo(page, '#sharing-open');
   await press(page, 'Enter');
   await page.getByText('You share with nobody.').waitFor();
   await press(page, 'Enter');
@@ -88,15 +88,7 @@ inBrowser('plants of others are told apart, not changed, and leave with their sh
   await page.getByText('you can see their plants').waitFor();
   await page.getByRole('button', { name: 'End what bob shares with you' }).click();
   await page.getByText('ask them to share again.').waitFor();
-  // The response is lost, so the page repeats the request.
-  await page.route(
-    '**/shares/bob',
-    async (route) => {
-      await route.fetch();
-      await route.abort();
-    },
-    { times: 1 },
-  );
+  await loseResponse(page, '**/shares/bob'); // so the page repeats the request
   await page.getByRole('button', { name: 'End sharing', exact: true }).click();
   await page.locator('#sharing .waiting').getByText('The service does not respond.').waitFor();
   await page.getByText('Nobody shares with you.').waitFor();
@@ -113,7 +105,7 @@ inBrowser('the keyboard alone creates a token, copies it, and revokes it', async
   const statusOf = async (token: string) => (await app.call('GET', '/plants', { token })).status;
   await page.locator('#who').focus();
   await press(page, 'Enter');
-  await tabTo(page, 'tokens-open');
+  await tabTo(page, '#tokens-open');
   await press(page, 'Enter');
   await page.getByRole('listitem').getByText('this page').waitFor();
   await page.keyboard.insertText('phone');
@@ -132,11 +124,11 @@ inBrowser('the keyboard alone creates a token, copies it, and revokes it', async
   await press(page, 'Escape');
   await page.locator('#who:focus').waitFor();
   await press(page, 'Enter');
-  await tabTo(page, 'tokens-open');
+  await tabTo(page, '#tokens-open');
   await press(page, 'Enter');
   await page.getByText(token).waitFor(); // it is not lost before it is saved
   await page.getByRole('listitem').getByText('phone').waitFor();
-  await tabTo(page, 'tokens-hide');
+  await tabTo(page, '#tokens-hide');
   await press(page, 'Enter');
   await page.locator('#tokens-label:focus').waitFor();
   assert.ok(!(await page.content()).includes(token));

@@ -4,16 +4,8 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { start, startExpired, tokenOf } from '../sign-on.ts';
-import { inBrowser, toast } from '../store.ts';
-
-/** Presses Tab until the focus is on an element that matches the selector. */
-async function tabTo(page: Page, selector: string): Promise<void> {
-  for (let tabs = 0; tabs < 30; tabs++) {
-    await page.keyboard.press('Tab');
-    if (await page.evaluate(`document.activeElement.matches('${selector}')`)) return;
-  }
-  assert.fail(`Tab does not reach ${selector}`);
-}
+import { tabTo, toast } from '../actions.ts';
+import { inBrowser } from '../store.ts';
 
 /** Enters a name on the page of the provider, and consents, with the keyboard alone. */
 async function signInByKeyboard(page: Page, user: string): Promise<void> {

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { gzipSync } from 'node:zlib';
 import type { Page, Request } from 'playwright-core';
-import { startApp } from '../support/app.ts';
-import { until } from '../support/until.ts';
-import { browser, inBrowser } from './store.ts';
+import { startApp } from '../../support/app.ts';
+import { until } from '../../support/until.ts';
+import { browser, inBrowser } from '../store.ts';
 
 const isFile = (request: Request) => /\/(?:web|client)\/[\w/-]+\.\w+$/.test(request.url());
 

@@ -6,9 +6,9 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { startApp } from '../support/app.ts';
-import { openPage } from '../support/browser.ts';
-import { browser, inBrowser } from './store.ts';
+import { startApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { browser, inBrowser } from '../store.ts';
 
 const unfold = "document.querySelectorAll('details').forEach((one) => (one.open = true))";
 

@@ -5,21 +5,24 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
-import { test, type TestContext } from 'node:test';
+import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
-import { startApp, type TestApp } from '../support/app.ts';
-import { launchBrowser, openPage, withoutBrowser } from '../support/browser.ts';
+import { startApp, type TestApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { browser, inBrowser } from '../store.ts';
 
-/** Serves an empty page, and returns its origin. */
-async function originOfPage(t: Pick<TestContext, 'after'>): Promise<string> {
+/** Opens an empty page of another origin. */
+async function openGarden(t: TestContext) {
   const server = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<!doctype html><title>garden</title>');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.closeAllConnections());
   t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+  const { page, errors } = await openPage(await browser(), origin);
+  t.after(() => page.context().close());
+  return { page, errors, origin };
 }
 
 interface Sent {
@@ -94,36 +97,25 @@ async function assertCanUse(page: Page, { address, token, database }: TestApp): 
   const tooLarge = await send('/plants', { method: 'POST', token: alice, json: large });
   assert.equal(tooLarge.status, 413);
 
-  const other = new DatabaseSync(database.url.slice('sqlite:'.length));
-  other.exec('ALTER TABLE plants RENAME TO gone');
-  other.close();
+  await database.run('ALTER TABLE plants RENAME TO gone');
   const unavailable = await send('/plants', { token: alice });
   assert.deepEqual([unavailable.status, unavailable.headers?.['retry-after']], [503, '1']);
 }
 
-test('pages of other origins', { skip: withoutBrowser }, async (t) => {
-  const origin = await originOfPage(t);
-  const { page, errors } = await openPage(await launchBrowser(t), origin);
+inBrowser('pages of the allowed origins use the service, and read errors', async (t) => {
+  const { page, origin } = await openGarden(t);
+  for (const allowed of [origin, '*']) {
+    await assertCanUse(page, await startApp(t, { corsOrigins: [allowed] }));
+  }
+});
 
-  await t.test('a page of the named origin uses the service, and reads errors', async (tt) => {
-    await assertCanUse(page, await startApp(tt, { corsOrigins: [origin] }));
-  });
-
-  await t.test('a page of any origin does with *', async (tt) => {
-    await assertCanUse(page, await startApp(tt, { corsOrigins: ['*'] }));
-  });
-
-  await t.test('a page of another origin reads and changes nothing', async (tt) => {
-    const { address, token } = await startApp(tt, { corsOrigins: ['https://garden.example'] });
-    errors.length = 0;
+inBrowser('pages of other origins read and change nothing', async (t) => {
+  const { page, errors } = await openGarden(t);
+  for (const corsOrigins of [['https://garden.example'], []]) {
+    const { address, token } = await startApp(t, { corsOrigins });
     await assertRefused(page, address, await token('alice'));
-    assert.match(errors.join('\n'), /has been blocked by CORS policy/);
-  });
-
-  await t.test('nor does any page without the setting', async (tt) => {
-    const { address, token } = await startApp(tt);
-    await assertRefused(page, address, await token('alice'));
-  });
+  }
+  assert.match(errors.join('\n'), /has been blocked by CORS policy/);
 });
 
 async function assertRefused(page: Page, address: string, token: string): Promise<void> {

@@ -3,20 +3,14 @@
  * is about.
  */
 import assert from 'node:assert/strict';
-import { it, type TestContext } from 'node:test';
+import { it } from 'node:test';
 import { scopes } from '../../src/access/access.ts';
-import { PlantStore } from '../../src/client/client.ts';
-import { startApp } from '../support/app.ts';
-import { cutAfter, startGateway } from '../support/gateway.ts';
+import { cutAfter } from '../support/gateway.ts';
+import { connect } from './service.ts';
 
-async function setUp(t: TestContext) {
-  const app = await startApp(t);
-  const gateway = await startGateway(t, app.address, { prefix: '/green/house' });
-  const token = await app.token('alice', { scopes });
-  return { gateway, store: new PlantStore({ url: gateway.address, token }) };
-}
+const below = { scopes, prefix: '/green/house' };
 
-const notIds: unknown[] = [
+const texts = [
   '../token',
   '../tokens',
   '1/../../token',
@@ -26,36 +20,13 @@ const notIds: unknown[] = [
   '1',
   '1?fields=id',
   '%2e%2e',
-  0,
-  -1,
-  1.5,
-  NaN,
-  Infinity,
-  2 ** 53,
-  undefined,
-  null,
-  true,
-  [1],
-  1n,
 ];
-const notNames: unknown[] = [
-  '.',
-  '..',
-  '',
-  '../plants/1',
-  'a/../b',
-  '..\\token',
-  'a/.',
-  '\ud800',
-  undefined,
-  null,
-  1,
-  ['bob'],
-];
+const noIntegers: unknown[] = [0, -1, 1.5, NaN, Infinity, 2 ** 53, undefined, null, true, [1], 1n];
+const dots = ['.', '..', '', '../plants/1', 'a/../b', '..\\token', 'a/.', '\ud800'];
 
 it('an id that no plant can have is refused before anything is sent', async (t) => {
-  const { gateway, store } = await setUp(t);
-  for (const id of notIds as number[]) {
+  const { requests, store } = await connect(t, below);
+  for (const id of [...texts, ...noIntegers] as number[]) {
     for (const call of [
       () => store.get(id),
       () => store.getWithETag(id),
@@ -67,13 +38,13 @@ it('an id that no plant can have is refused before anything is sent', async (t) 
       await assert.rejects(call, { name: 'RangeError', message: /integer from 1 to/ }, String(id));
     }
   }
-  assert.deepEqual(gateway.requests, []);
+  assert.deepEqual(requests, []);
   assert.equal((await store.token()).user, 'alice');
 });
 
 it('a name that no URL can contain is refused before anything is sent', async (t) => {
-  const { gateway, store } = await setUp(t);
-  for (const name of notNames as string[]) {
+  const { requests, store } = await connect(t, below);
+  for (const name of [...dots, undefined, null, 1, ['bob']] as string[]) {
     for (const call of [
       () => store.revokeToken(name),
       () => store.share(name, 'read'),
@@ -82,11 +53,11 @@ it('a name that no URL can contain is refused before anything is sent', async (t
       await assert.rejects(call, { name: 'RangeError', message: /No URL/ });
     }
   }
-  assert.deepEqual(gateway.requests, []);
+  assert.deepEqual(requests, []);
 });
 
 it('an option that no request can contain is refused before anything is sent', async (t) => {
-  const { gateway, store } = await setUp(t);
+  const { requests, store } = await connect(t, below);
   const refused = async (call: Promise<unknown>, message: RegExp) =>
     assert.rejects(call, { name: 'RangeError', message });
   for (const text of ['', '🌵', 'é', 'a\r\nx: y', 'x'.repeat(256), null, 1] as string[]) {
@@ -105,11 +76,11 @@ it('an option that no request can contain is refused before anything is sent', a
       await refused(list.next(), /`pageSize` must be an integer from 1 to 1000/);
     }
   }
-  assert.deepEqual(gateway.requests, []);
+  assert.deepEqual(requests, []);
 });
 
 it('every other name stays one segment of the path', async (t) => {
-  const { gateway, store } = await setUp(t);
+  const { requests, store } = await connect(t, below);
   const names = ['%2e%2e', '...', 'a../..b', '/', '?', '#', 'a:b', '\t', ' ', '@', '🌵'];
   for (const name of names) {
     await assert.rejects(store.revokeToken(name), { name: 'PlantStoreError' });
@@ -119,15 +90,15 @@ it('every other name stays one segment of the path', async (t) => {
     ['tokens', 'shares'].map((of) => `DELETE /green/house/${of}/${encodeURIComponent(name)}`),
   );
   assert.deepEqual(
-    gateway.requests.map(({ line }) => line),
+    requests.map(({ line }) => line),
     expected,
   );
 });
 
 it('the plant of a lost response is looked up by an id only', async (t) => {
-  const { gateway, store } = await setUp(t);
-  gateway.plan.push(cutAfter);
+  const { plan, requests, store } = await connect(t, below);
+  plan.push(cutAfter);
   const plant = { name: 'Ficus', id: '../tokens' as unknown as number };
   await assert.rejects(store.create(plant), { kind: 'invalid-request' });
-  assert.ok(gateway.requests.every(({ line }) => line.startsWith('POST /green/house/plants')));
+  assert.ok(requests.every(({ line }) => line.startsWith('POST /green/house/plants')));
 });

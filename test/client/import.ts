@@ -2,17 +2,16 @@
  * The import on a real service. test/cli/import.test.ts interrupts it.
  */
 import assert from 'node:assert/strict';
-import { describe, it, type TestContext } from 'node:test';
-import type { Scope } from '../../src/access/access.ts';
+import { describe, it } from 'node:test';
 import { PlantStore } from '../../src/client/client.ts';
 import type { ImportOutcome } from '../../src/client/import-outcome.ts';
 import type { ImportRow } from '../../src/client/read-rows.ts';
 import { importPlants } from '../../src/client/send-rows.ts';
-import { startApp, type TestApp } from '../support/app.ts';
+import { connect } from './service.ts';
 
-describe('an import', { concurrency: 2 }, () => {
+describe('an import', () => {
   it('refuses rows with the reasons of the service', async (t) => {
-    const { store, names } = await start(t);
+    const { store } = await connect(t);
     const plants = [
       { name: 'good' },
       { name: '' },
@@ -26,11 +25,11 @@ describe('an import', { concurrency: 2 }, () => {
     assert.deepEqual(outcomes.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
     assert.match(outcomes[1]?.reason ?? '', /^"name" is empty\. Use a string of /);
     assert.match(outcomes[2]?.reason ?? '', /^Unknown field "tga"\. Use only /);
-    assert.deepEqual(await names(), ['good']);
+    assert.deepEqual(await namesOf(store), ['good']);
   });
 
   it('keeps the ids of rows that have one, and assigns larger ones to the others', async (t) => {
-    const { store, names } = await start(t);
+    const { store } = await connect(t);
     await store.create({ name: 'taken', id: 7 });
     const plants = [
       { name: 'none' },
@@ -51,38 +50,21 @@ describe('an import', { concurrency: 2 }, () => {
       );
       assert.match(outcomes[2]?.reason ?? '', /already has a plant with the id 7/);
     }
-    assert.deepEqual(await names(), ['free', 'none', 'taken']);
+    assert.deepEqual(await namesOf(store), ['free', 'none', 'taken']);
   });
 
   it('ends with the problem if the token is refused or cannot write', async (t) => {
-    const { app } = await start(t);
-    const reader = await storeOf(app, ['plants:read']);
+    const { app, clientOf } = await connect(t);
+    const reader = await clientOf('alice', { scopes: ['plants:read'] });
     await assert.rejects(run(reader, rowsOf(50)), { kind: 'insufficient-scope' });
     const stranger = new PlantStore({ url: app.address, token: 'plant_0' });
     await assert.rejects(run(stranger, rowsOf(50)), { kind: 'invalid-token' });
   });
 });
 
-interface Started {
-  app: TestApp;
-  store: PlantStore;
-  /** The sorted names of alice's plants. */
-  names: () => Promise<string[]>;
-}
-
-async function start(t: TestContext): Promise<Started> {
-  const app = await startApp(t);
-  const store = await storeOf(app);
-  const names = async () => {
-    const plants = await Array.fromAsync(store.list());
-    return plants.map(({ name }) => name).toSorted();
-  };
-  return { app, store, names };
-}
-
-async function storeOf(app: TestApp, scopes?: readonly Scope[]): Promise<PlantStore> {
-  const token = await app.token('alice', scopes && { scopes });
-  return new PlantStore({ url: app.address, token });
+/** The sorted names of alice's plants. */
+async function namesOf(store: PlantStore): Promise<string[]> {
+  return (await Array.fromAsync(store.list(), ({ name }) => name)).toSorted();
 }
 
 /** The outcomes in the order of the rows. */

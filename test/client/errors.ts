@@ -1,14 +1,18 @@
+/**
+ * What a failed call throws, and where the token is never sent.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { describe, it, type TestContext } from 'node:test';
+import { describe, it } from 'node:test';
 import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
-import { startApp } from '../support/app.ts';
 import { respond, startGateway } from '../support/gateway.ts';
+import { connect } from './service.ts';
 
 const html = '<html><h1>502 Bad Gateway</h1></html>';
 const json = { 'content-type': 'application/json' };
+const withoutRetries = { maxRetries: 0 };
 
 async function errorOf(call: Promise<unknown>): Promise<PlantStoreError> {
   const error = await call.then(
@@ -19,18 +23,9 @@ async function errorOf(call: Promise<unknown>): Promise<PlantStoreError> {
   return error;
 }
 
-/** A client that reaches its service through a gateway, and repeats nothing. */
-async function setUp(t: TestContext) {
-  const app = await startApp(t);
-  const gateway = await startGateway(t, app.address);
-  const token = await app.token('alice');
-  const store = new PlantStore({ url: gateway.address, token, maxRetries: 0 });
-  return { app, gateway, token, store };
-}
-
 describe('PlantStoreError', () => {
   it('has everything that the problem document has, and the request id', async (t) => {
-    const { store } = await setUp(t);
+    const { store } = await connect(t, withoutRetries);
     // @ts-expect-error: there is no such field
     const error = await errorOf(store.create({ name: '', tga: 'indoor' }));
     assert.equal(error.kind, 'invalid-request');
@@ -47,10 +42,6 @@ describe('PlantStoreError', () => {
     assert.equal(error.outcomeUnknown, false);
     assert.equal(error.message, `invalid-request: ${error.detail}`);
     assert.equal(String(error), `PlantStoreError: ${error.message}`);
-  });
-
-  it('names the parameter that is not valid', async (t) => {
-    const { store } = await setUp(t);
     const { errors } = await errorOf(store.pages({ after: -1 }).next());
     assert.deepEqual(
       errors.map(({ parameter }) => parameter),
@@ -58,25 +49,25 @@ describe('PlantStoreError', () => {
     );
   });
 
-  for (const type of ['/problems/new-kind', 'https://plants.example/prefix/problems/new-kind']) {
-    it(`has the last segment of ${type} as its kind, even if the client does not know it`, async (t) => {
-      const { gateway, store } = await setUp(t);
+  it('has a kind that the client does not know', async (t) => {
+    const { plan, store } = await connect(t, withoutRetries);
+    for (const type of ['/problems/new-kind', 'https://plants.example/prefix/problems/new-kind']) {
       const problem = JSON.stringify({ type, title: 'New', status: 418, detail: 'See there.' });
-      gateway.plan.push(respond(418, problem, { 'content-type': 'application/problem+json' }));
+      plan.push(respond(418, problem, { 'content-type': 'application/problem+json' }));
       const error = await errorOf(store.get(1));
       assert.deepEqual([error.kind, error.type, error.status], ['new-kind', type, 418]);
-    });
-  }
+    }
+  });
 
-  for (const [description, status, body, headers] of [
-    ['an HTML page of a proxy', 502, html, undefined],
-    ['an HTML page of a captive portal', 200, html, undefined],
-    ['an error of another API', 404, '{"error":"not found"}', json],
-    ['JSON that is cut off', 500, '{"type":"a', json],
-    ['nothing', 503, '', {}],
-  ] as const) {
-    it(`is an unexpected response for ${description}`, async (t) => {
-      const { gateway, store } = await setUp(t);
+  it('is an unexpected response for what is not from the service', async (t) => {
+    const { plan, store } = await connect(t, withoutRetries);
+    for (const [description, status, body, headers] of [
+      ['an HTML page of a proxy', 502, html, undefined],
+      ['an HTML page of a captive portal', 200, html, undefined],
+      ['an error of another API', 404, '{"error":"not found"}', json],
+      ['JSON that is cut off', 500, '{"type":"a', json],
+      ['nothing', 503, '', {}],
+    ] as const) {
       for (const call of [
         () => store.create({ name: 'Ficus' }),
         () => store.get(1),
@@ -84,18 +75,16 @@ describe('PlantStoreError', () => {
         () => store.list().next(),
         () => store.token(),
       ]) {
-        gateway.plan.push(respond(status, body, headers));
+        plan.push(respond(status, body, headers));
         const error = await errorOf(call());
-        assert.deepEqual(
-          [error.kind, error.type, error.status],
-          ['unexpected-response', 'about:blank', status],
-        );
+        const expected = ['unexpected-response', 'about:blank', status];
+        assert.deepEqual([error.kind, error.type, error.status], expected, description);
       }
-    });
-  }
+    }
+  });
 
   it('is an unexpected response if JSON is not what it should be', async (t) => {
-    const { gateway, store } = await setUp(t);
+    const { gateway, store } = await connect(t, withoutRetries);
     gateway.plan.push(respond(200, '{}', json));
     assert.equal((await errorOf(store.list().next())).kind, 'unexpected-response');
     gateway.plan.push(respond(201, '{}', json)); // without Location
@@ -115,7 +104,7 @@ describe('PlantStoreError', () => {
     const { port } = server.address() as AddressInfo; // it listens on a port
     server.close();
     await once(server, 'close');
-    const { token } = await setUp(t);
+    const { token } = await connect(t, withoutRetries);
     const store = new PlantStore({ url: `http://127.0.0.1:${port}`, token, maxRetries: 0 });
     const error = await errorOf(store.create({ name: 'Ficus' }));
     assert.deepEqual([error.kind, error.status, error.outcomeUnknown], ['network', 0, true]);
@@ -127,7 +116,7 @@ describe('PlantStoreError', () => {
 
 describe('the token', () => {
   it('is not sent to another address by a redirect', async (t) => {
-    const { app, gateway, store } = await setUp(t);
+    const { app, gateway, store } = await connect(t, withoutRetries);
     const other = await startGateway(t, app.address);
     for (const [status, target] of [
       [301, `${other.address}/plants`],
@@ -144,7 +133,7 @@ describe('the token', () => {
   });
 
   it('is not sent to another origin by Link, and the next page is still found', async (t) => {
-    const { app, gateway, store } = await setUp(t);
+    const { app, gateway, store } = await connect(t, withoutRetries);
     const other = await startGateway(t, app.address);
     for (const name of ['a', 'b', 'c']) await store.create({ name });
     const link = `<${other.address}/elsewhere?limit=2&after=1>; rel="next"`;

@@ -3,13 +3,13 @@
  */
 import assert from 'node:assert/strict';
 import type { Request } from 'playwright-core';
-import { scopes } from '../../src/access/access.ts';
-import { violations } from '../support/accessibility.ts';
-import { startApp } from '../support/app.ts';
-import { openPage } from '../support/browser.ts';
-import { until } from '../support/until.ts';
-import { signInAtProvider, start, startExpired, tokenOf } from './sign-on.ts';
-import { browser, inBrowser } from './store.ts';
+import { scopes } from '../../../src/access/access.ts';
+import { violations } from '../../support/accessibility.ts';
+import { startApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { until } from '../../support/until.ts';
+import { signInAtProvider, start, startExpired, tokenOf } from '../sign-on.ts';
+import { browser, inBrowser } from '../store.ts';
 
 inBrowser('the name of a provider fits on a phone, however long it is', async (t) => {
   const issuer = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example/realms/garden`;

@@ -2,10 +2,10 @@
  * Long imports on the page, those that something interrupts, and other ways to start one.
  */
 import assert from 'node:assert/strict';
-import { violations } from '../support/accessibility.ts';
-import { idOf } from '../support/tokens.ts';
-import { choose, done, submit, untilAdded } from './import.ts';
-import { inBrowser, namesOf, openStore, toast } from './store.ts';
+import { violations } from '../../support/accessibility.ts';
+import { idOf } from '../../support/tokens.ts';
+import { choose, done, namesOf, submit, toast, untilAdded } from '../actions.ts';
+import { inBrowser, openStore } from '../store.ts';
 
 inBrowser('a file that is chosen again adds its rows again', async (t) => {
   const store = await openStore(t, { plants: [] });
@@ -69,8 +69,8 @@ inBrowser('ends without a word if the next token is of another user', async (t) 
   assert.deepEqual(await namesOf({ ...store, token }), []);
 });
 
-inBrowser('3,000 rows are added once, although the import is stopped half way', async (t) => {
-  const rows = 3_000;
+inBrowser('1,000 rows are added once, although the import is stopped half way', async (t) => {
+  const rows = 1_000;
   const store = await openStore(t, { plants: [] });
   const { page } = store;
   const isWrong = (at: number) => at % (rows / 4) === 7;

@@ -1,7 +1,12 @@
+/**
+ * Rare events of sharing, and of tokens.
+ */
 import assert from 'node:assert/strict';
-import { scopes } from '../../src/access/access.ts';
-import { openSharing, sharesOf } from './sharing.ts';
-import { changeUser, inBrowser, openStore, pressAtOnce } from './store.ts';
+import { scopes } from '../../../src/access/access.ts';
+import { changeUser, loseResponse, openSharing, pressAtOnce, sharesOf } from '../actions.ts';
+import { inBrowser, openStore } from '../store.ts';
+
+const dayMs = 86_400_000;
 
 inBrowser('an answer is for its own question, however soon the next one follows', async (t) => {
   const { page, app, token } = await openStore(t, { access: { scopes } });
@@ -73,4 +78,41 @@ inBrowser('a token that can only share lists the shares too', async (t) => {
   await app.call('PUT', '/shares/carol', { token, json: { access: 'read' } });
   await openSharing(page);
   await page.getByRole('combobox', { name: 'What carol can do' }).waitFor();
+});
+
+inBrowser('a new token grants no more than the one of the page, and can get lost', async (t) => {
+  const { page } = await openStore(t, {
+    access: { scopes: ['plants:read'], expiresAtMs: Date.now() + 40 * dayMs },
+  });
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  const options = page.locator('#tokens-expiresAt option');
+  const lifetimes = await options.allInnerTexts();
+  assert.deepEqual(lifetimes.slice(1), ['for 7 days', 'for 30 days']);
+  await page.getByRole('checkbox', { name: 'See plants' }).uncheck();
+  await page.locator('#tokens-label').fill('x'.repeat(101));
+  await page.locator('#tokens-submit').click();
+  await page.locator('#tokens-label-fault').getByText('Enter a label of up to 100').waitFor();
+  await page.locator('#tokens-label:focus').fill('lost');
+  await page.locator('#tokens-submit').click();
+  await page.getByText('Choose at least one.').waitFor();
+  await page.getByRole('checkbox').check();
+  await loseResponse(page, '**/tokens');
+  await page.locator('#tokens-submit').click();
+  await page.getByRole('alert').getByText('did not confirm that it created the token.').waitFor();
+  await page.getByRole('button', { name: 'Revoke lost' }).waitFor();
+  assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
+});
+
+inBrowser('revoking the token of the page signs out', async (t) => {
+  const { page, app, token } = await openStore(t);
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  const current = page.getByRole('listitem').filter({ hasText: 'this page' });
+  await current.getByRole('button').click();
+  await page.getByText('You are signed out').waitFor();
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.equal(await page.evaluate('sessionStorage.length'), 0);
+  assert.equal((await app.call('GET', '/token', { token })).status, 401);
 });

@@ -1,0 +1,183 @@
+/**
+ * Long lists, bins and histories, and lists that change.
+ */
+import assert from 'node:assert/strict';
+import type { TestApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { serve } from '../../support/command.ts';
+import { databaseFile, fill } from '../../support/database.ts';
+import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
+import { browser, inBrowser, openStore, shelf } from '../store.ts';
+
+inBrowser('scrolls to the end of a long list and back, with few rows at a time', async (t) => {
+  const plants = 2_000;
+  const { app, page } = await openStore(t, { plants: [], context: {} });
+  const list = Array.from({ length: plants }, (_, at) => ({ id: at + 1, name: 'Ivy', tag: '' }));
+  await app.database.fill(list);
+  let reads = 0;
+  page.on('request', (request) => (reads += Number(request.url().includes('/plants?'))));
+  await page.reload();
+  await page.getByText(/^more than \d+ plants$/).waitFor();
+  const last = page.locator(`#rows [aria-rowindex="${plants + 1}"] .id`);
+  await page.locator('#grid').focus();
+  while (!(await last.isVisible())) await page.keyboard.press('End');
+  assert.equal(await last.innerText(), '2000');
+  await page.locator(`#grid[aria-rowcount="${plants + 1}"]`).waitFor();
+  await page.getByText('2,000 plants', { exact: true }).waitFor();
+  assert.ok((await page.locator('#rows .row').count()) < 60);
+  assert.equal(reads, 9); // the last one finds the end
+
+  await page.keyboard.press('Home');
+  await page.locator('#rows .id').getByText('1', { exact: true }).waitFor();
+});
+
+inBrowser('a range selects exactly what is between its ends, or nothing', async (t) => {
+  const { url, path } = databaseFile(t);
+  const token = await fill(path, 600);
+  const service = await serve(t, ['--database', url]);
+  const { page } = await openPage(await browser(), `${service.address}/#token=${token}`);
+  t.after(() => page.context().close());
+  await page.getByText('more than 500 plants', { exact: true }).waitFor();
+  /** Scrolls to the row with this number. */
+  const row = async (number: number) => {
+    await page.evaluate(`document.querySelector('#grid').scrollTop = ${(number - 4) * 44}`);
+    const shown = page.locator(`#rows [aria-rowindex="${number + 1}"]`);
+    await shown.getByText(String(number), { exact: true }).waitFor();
+    return shown;
+  };
+  const choose = async (number: number, ...modifiers: 'Shift'[]) =>
+    (await row(number)).locator('input').click({ modifiers });
+  const isSelected = async (number: number) => (await row(number)).getAttribute('aria-selected');
+
+  await choose(2);
+  await choose(300, 'Shift');
+  await toast(page, 'Nothing was selected: you can select up to 200 plants at a time.').waitFor();
+  await page.getByText('1 plant selected').waitFor();
+  await choose(201, 'Shift');
+  await page.getByText('200 plants selected').waitFor();
+  assert.deepEqual(await Promise.all([isSelected(1), isSelected(2)]), ['false', 'true']);
+  assert.equal(await isSelected(201), 'true');
+  assert.equal(await isSelected(202), 'false');
+  await page.keyboard.press('Shift+ArrowDown');
+  await page.getByText('200 plants selected').waitFor();
+  assert.equal(await isSelected(202), 'false');
+
+  await page.keyboard.press('Escape');
+  await choose(40, 'Shift');
+  await page.getByText('1 plant selected').waitFor(); // a range needs a beginning that is shown
+});
+
+inBrowser('a range begins at its plant, also after its row has moved', async (t) => {
+  const { page, app, token } = await openStore(t);
+  await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
+  await app.call('DELETE', '/plants/1', { token });
+  await page.getByText('Monstera deliciosa').click();
+  await page.getByText('Someone has deleted this plant').waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await assertNames(page, ['Ficus lyrata', 'Thymus vulgaris', 'Aloe vera']);
+  await page.getByRole('checkbox', { name: 'Select Ficus' }).click({ modifiers: ['Shift'] });
+  await page.getByText('2 plants selected').waitFor();
+  await page.getByRole('row', { selected: true }).getByText('Ficus lyrata').waitFor();
+});
+
+inBrowser('a list that was read before a delete does not bring the row back', async (t) => {
+  const { page } = await openStore(t);
+  const listed = Promise.withResolvers<void>();
+  const deleted = Promise.withResolvers<void>();
+  await page.route('**/plants/*', async (route) => {
+    if (route.request().method() === 'DELETE') await listed.promise;
+    await route.continue();
+  });
+  await page.route(
+    '**/plants?*q=indoor*',
+    async (route) => {
+      const response = await route.fetch();
+      listed.resolve();
+      await deleted.promise;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await page.getByRole('checkbox', { name: 'Select Ficus' }).click();
+  await deleteChosen(page);
+  await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
+  await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
+  deleted.resolve();
+  await page.getByText('1 plant', { exact: true }).waitFor();
+  await assertNames(page, ['Monstera deliciosa']);
+});
+
+inBrowser('a control that disappears leaves the focus to the table', async (t) => {
+  const { page } = await openStore(t);
+  const isTableFocused = () => page.locator('#grid:focus').waitFor();
+  await page.locator('#grid').focus();
+  await press(page, 'Space');
+  await page.locator('#selection-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+  await page.locator('.tag-button').first().click();
+  await page.locator('#filter-clear').waitFor(); // the focus would not move to a hidden button
+  await page.locator('#filter-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+  await page.locator('#filter-input').fill('nothing');
+  await press(page, 'Enter');
+  await page.locator('#no-match-clear').waitFor();
+  await page.locator('#no-match-clear').focus();
+  await press(page, 'Enter');
+  await isTableFocused();
+});
+
+inBrowser('a long bin has more pages', async (t) => {
+  const names = Array.from({ length: 120 }, (_, at) => `Plant ${at + 1}`);
+  const { page, app, token } = await openStore(t, {
+    plants: names.map((name) => ({ name })),
+  });
+  for (const id of names.keys()) await app.call('DELETE', `/plants/${id + 1}`, { token });
+  await openBin(page);
+  const shown = page.locator('#bin-plants .entry-name');
+  await shown.nth(49).waitFor();
+  assert.equal(await shown.count(), 50);
+  await page.getByRole('button', { name: 'Restore Plant 71' }).focus();
+  await page.route('**/bin?*', (route) => route.fulfill({ status: 500 }), { times: 1 });
+  await press(page, 'Tab', 'Enter');
+  await page.locator('#bin .failure').filter({ visible: true }).waitFor();
+  assert.equal(await shown.count(), 50);
+  await page.locator('#bin-more').click();
+  await shown.nth(99).waitFor();
+  assert.equal(await shown.count(), 100);
+  await page.getByRole('button', { name: 'Restore Plant 71' }).click();
+  await page.getByText('Restored “Plant 71”.').waitFor();
+  await page.locator('#bin-more').click();
+  await page.locator('#bin-more').waitFor({ state: 'hidden' });
+  const expected = names.filter((name) => name !== 'Plant 71').toReversed();
+  assert.deepEqual(await shown.allTextContents(), expected);
+});
+
+inBrowser('without a log, Undo says what to do, and the bin is empty', async (t) => {
+  const { page } = await openStore(t, { keepChangesMs: 0 });
+  await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
+  await deleteChosen(page);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await toast(page, 'Add “Thymus vulgaris” with the tag “herbs” again.').waitFor();
+  await openBin(page);
+  await page.getByText('The bin is empty.').waitFor();
+});
+
+inBrowser('a history that is cut says so', async (t) => {
+  const { page, app, token } = await openStore(t, { plants: shelf.slice(0, 2) });
+  await change(app, token, 99);
+  await page.locator('#rows').getByText('Ficus lyrata').click();
+  await page.locator('#plant-steps li').nth(99).waitFor();
+  assert.equal(await page.locator('#plant-cut').isVisible(), false);
+  await press(page, 'Escape');
+  await change(app, token, 1);
+  await page.locator('#rows').getByText('Ficus lyrata').click();
+  await page.getByText('Only the latest 100 changes are shown.').waitFor();
+});
+
+/** Changes the tag of the second plant. */
+async function change({ call }: TestApp, token: string, times: number): Promise<void> {
+  const tags = [...Array.from({ length: times }).keys()].map((at) => `tag ${times} ${at}`);
+  for (const tag of tags) await call('PATCH', '/plants/2', { token, json: { tag } });
+}
