@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { it, type TestContext } from 'node:test';
-import { defaultScopes, scopes } from '../../src/access/access.ts';
+import { scopes } from '../../src/access/access.ts';
 import type { Problem } from '../../src/problem.ts';
-import { keyOf } from '../../src/postgres/tables/names.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { hashToken } from '../../src/access/token.ts';
 import { addToken, startApp, type TestApp } from '../support/app.ts';
@@ -11,7 +9,7 @@ import { ledger } from '../support/ledger.ts';
 import { query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { rounds, sizeOf } from '../support/rounds.ts';
-import { openPostgres, testDatabase } from '../support/storages.ts';
+import { openPostgres } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -100,41 +98,6 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
     assert.ok(!outcomes.has(lie), `${lie} of ${[...outcomes].join(', ')}`);
   const isUnknown = [...outcomes].some((outcome) => outcome.startsWith('outcome-unknown'));
   assert.ok(outcomes.has('true: true') && isUnknown, [...outcomes].join(', '));
-});
-
-it('PostgreSQL: the next token completes a store of which only the name was stored', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
-  await using storage = await database.open();
-  await query(
-    database.url,
-    `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
-  );
-  const token = await addToken(storage, 'alice');
-  const grant = await identify(storage, token);
-  assert.equal(grant?.caller.store, 42);
-});
-
-it('PostgreSQL: the next sign-on completes a store of which only the name was stored', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
-  await using storage = await database.open();
-  await query(
-    database.url,
-    `INSERT INTO plant_store.named_stores VALUES (${keyOf('main')}, 'main', 42)`,
-  );
-  const claims = {
-    storeName: 'main',
-    userName: 'alice',
-    role: undefined,
-    scopes: defaultScopes,
-    issuedAtMs: Date.now(),
-    expiresAtMs: Date.now() + 60_000,
-  };
-  const grant = await storage.identity.identify({
-    tokenHash: randomBytes(32),
-    store: undefined,
-    claims,
-  });
-  assert.equal(grant?.caller.store, 42);
 });
 
 async function survivesCuts(t: TestContext): Promise<void> {
