@@ -93,15 +93,28 @@ it('PostgreSQL: the outcome is unknown in time if nothing more is heard of a COM
   assert.deepEqual(await world.names(), ['first']);
 });
 
-it('PostgreSQL: a change is sent again if its COMMIT is lost', async (t) => {
-  const { proxy, onCommit, create, names } = await setUp(t);
-  onCommit((before) => {
-    setImmediate(() => proxy.cutAll());
-    return before;
+for (const [since, written] of [
+  ['', []],
+  [', also if another process has written since', ['second']],
+] as const) {
+  it(`PostgreSQL: a change is sent again if its COMMIT is lost${since}`, async (t) => {
+    const { proxy, sound, sent, onCommit, create, names } = await setUp(t);
+    onCommit((before) => {
+      setImmediate(() => {
+        proxy.isStuck = true;
+        proxy.cutAll();
+      });
+      return before;
+    });
+    const created = create('first');
+    await sent;
+    for (const name of written) await create(name, sound);
+    proxy.isStuck = false;
+    proxy.cutAll();
+    assert.equal((await created).id, written.length + 1);
+    assert.deepEqual(await names(), [...written, 'first']);
   });
-  assert.equal((await create('first')).id, 1);
-  assert.deepEqual(await names(), ['first']);
-});
+}
 
 it('PostgreSQL: a change fails if the server responds to COMMIT with ROLLBACK', async (t) => {
   const { onCommit, create, names } = await setUp(t);
