@@ -10,6 +10,7 @@ import { Client, type QueryResult } from 'pg';
 import type { Problem } from '../../src/problem.ts';
 import { scopes, type Caller } from '../../src/access/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
+import type { Storage } from '../../src/storage.ts';
 import { addToken, call } from '../support/app.ts';
 import { isCitus, joinCluster, leaveCluster, onWorkers, peers } from '../support/citus.ts';
 import { run, runOk, serve } from '../support/command.ts';
@@ -50,6 +51,32 @@ const spread = [
   { name: 'plant_store.users', by: 'store' },
 ];
 
+async function callerIn(storage: Storage, store: string): Promise<Caller> {
+  const { caller } = (await identify(storage, await addToken(storage, 'alice', { store }))) ?? {};
+  assert.ok(caller);
+  return caller;
+}
+
+/** The shard with the plants of a store, the worker that has it, and another one. */
+async function shardOf(url: string, { store }: Caller) {
+  const [placed] = await query(
+    url,
+    `SELECT shardid AS id, nodeport AS port FROM pg_dist_shard_placement
+     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${store})`,
+  );
+  const { id, port } = placed as { id: string; port: number }; // the selected columns
+  const workers = onWorkers(url).map((worker) => new URL(worker));
+  const from = workers.find((worker) => worker.port === `${port}`);
+  const to = workers.find((worker) => worker !== from);
+  assert.ok(from && to);
+  return { id, from, to };
+}
+
+async function move(url: string, shard: string | number, from: URL, to: URL): Promise<void> {
+  const places = [from, to].map(({ hostname, port }) => `'${hostname}', ${port}`).join();
+  await query(url, `SELECT citus_move_shard_placement(${shard}, ${places}, 'block_writes')`);
+}
+
 function distributionOf(url: string): Promise<unknown[]> {
   return query(
     url,
@@ -57,26 +84,27 @@ function distributionOf(url: string): Promise<unknown[]> {
   );
 }
 
-it('Citus: distributes a new schema over the machines', async (t) => {
-  const { url } = await testDatabase(t, 'PostgreSQL');
-  await runOk(['migrate', '--database', url]);
-  assert.deepEqual(await distributionOf(url), spread);
+it('Citus: migrate distributes a new schema over the machines, also if the address lists only workers', async (t) => {
+  for (const addresses of [(url: string) => [url], onWorkers]) {
+    const { url } = await testDatabase(t, 'PostgreSQL');
+    const [address = ''] = addresses(url);
+    await runOk(['migrate', '--database', address]);
+    assert.deepEqual(await distributionOf(url), spread);
+  }
 });
 
-it('Citus: migrate finds the coordinator if the address lists only workers', async (t) => {
-  const { url } = await testDatabase(t, 'PostgreSQL');
-  const [worker = ''] = onWorkers(url);
-  await runOk(['migrate', '--database', worker]);
-  assert.deepEqual(await distributionOf(url), spread);
-});
+/** Migrates with an address that is refused with this message. */
+async function refused(address: string, message: RegExp): Promise<void> {
+  const { status, stderr } = await run(['migrate', '--database', address]);
+  assert.equal(status, 1);
+  assert.match(stderr, message);
+}
 
 it('Citus: migrate names the coordinator if it does not respond', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
   const [worker = ''] = onWorkers(url);
   await query(url, `SELECT citus_set_coordinator_host('127.0.0.1', 1)`);
-  const { status, stderr } = await run(['migrate', '--database', worker]);
-  assert.equal(status, 1);
-  assert.match(stderr, /coordinator of the cluster, 127\.0\.0\.1:1, does not respond/);
+  await refused(worker, /coordinator of the cluster, 127\.0\.0\.1:1, does not respond/);
 });
 
 it('Citus: migrate distributes tables and rows that are older than the extension', async (t) => {
@@ -92,15 +120,11 @@ it('Citus: migrate distributes tables and rows that are older than the extension
   await Promise.all([1, 2].map(() => runOk(['migrate', '--database', database.url])));
   assert.deepEqual(await distributionOf(database.url), spread);
   await using again = await database.open();
-  const grant = await identify(again, token);
-  assert.ok(grant);
-  const { json } = await again.plants.list(grant.caller, {
-    after: 0,
-    limit: 2_000,
-    fields: ['id'],
-  });
+  const { caller } = (await identify(again, token)) ?? {};
+  assert.ok(caller);
+  const { json } = await again.plants.list(caller, { after: 0, limit: 2_000, fields: ['id'] });
   assert.equal(json.split('},{').length, plants.length);
-  const { id } = await again.plants.create(grant.caller, { name: 'next' });
+  const { id } = await again.plants.create(caller, { name: 'next' });
   assert.equal(id, plants.length + 1);
 });
 
@@ -111,9 +135,7 @@ it('Citus: refuses a worker without durable commits', async (t) => {
   await leaveCluster(url); // otherwise the setting would apply everywhere
   await query(worker, `ALTER DATABASE ${pathname.slice(1)} SET synchronous_commit = off`);
   await joinCluster(url);
-  const { status, stderr } = await run(['migrate', '--database', url]);
-  assert.equal(status, 1);
-  assert.match(stderr, new RegExp(`${host}: .* runs with synchronous_commit = off`));
+  await refused(url, new RegExp(`${host}: .* runs with synchronous_commit = off`));
 });
 
 it('Citus: refuses a worker without full_page_writes', async (t) => {
@@ -131,9 +153,7 @@ it('Citus: refuses a worker without full_page_writes', async (t) => {
     const [row] = await query(worker, 'SHOW full_page_writes');
     return (row as { full_page_writes: string }).full_page_writes === 'off'; // the only column
   });
-  const { status, stderr } = await run(['migrate', '--database', url]);
-  assert.equal(status, 1);
-  assert.match(stderr, new RegExp(`${new URL(worker).host}: .* runs with full_page_writes = off`));
+  await refused(url, new RegExp(`${server.host}: .* runs with full_page_writes = off`));
 });
 
 it('Citus: runs every statement about one store as one task on one machine', async (t) => {
@@ -158,33 +178,18 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
   const { url } = await testDatabase(t, 'PostgreSQL');
   await using before = new PostgresStorage(peers(url));
   await before.open();
-  const token = await addToken(before, 'alice');
-  const { caller } = (await identify(before, token)) ?? {};
-  assert.ok(caller);
+  const caller = await callerIn(before, 'main');
   const query20 = { after: 0, limit: 20, fields: ['name'] } as const;
   await before.plants.create(caller, { name: 'first' });
   await before.plants.list(caller, query20);
 
-  const [placed] = await query(
-    url,
-    `SELECT shardid AS id, nodename AS host, nodeport AS port FROM pg_dist_shard_placement
-     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${caller.store})`,
-  );
-  const { id, host, port } = placed as { id: string; host: string; port: number }; // the selected columns
-  const [from, to] = onWorkers(url).toSorted((worker) =>
-    new URL(worker).port === `${port}` ? -1 : 1,
-  );
-  assert.ok(from && to);
-  const reader = new Client({ connectionString: from });
+  const { id, from, to } = await shardOf(url, caller);
+  const reader = new Client({ connectionString: from.href });
   await reader.connect();
   try {
     // Citus cannot delete a table that somebody reads.
     await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${id}`);
-    const { hostname, port: otherPort } = new URL(to);
-    await query(
-      url,
-      `SELECT citus_move_shard_placement(${id}, '${host}', ${port}, '${hostname}', ${otherPort}, 'block_writes')`,
-    );
+    await move(url, id, from, to);
     await using after = new PostgresStorage(peers(url));
     await after.open();
     await after.plants.create(caller, { name: 'second' });
@@ -246,14 +251,10 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
     }
 
     const plants = here.ids.get('plants');
+    assert.ok(plants);
     await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${plants}`);
     await query(url, `SELECT update_distributed_table_colocation('plant_store.plants', 'none')`);
-    const [source, target] = [new URL(from), new URL(to)];
-    await query(
-      url,
-      `SELECT citus_move_shard_placement(
-         ${plants}, '${source.hostname}', ${source.port}, '${target.hostname}', ${target.port}, 'block_writes')`,
-    );
+    await move(url, plants, new URL(from), new URL(to));
     for (const read of ofShards) {
       const statement: Statement | undefined = onShard<Row>(read, here);
       assert.ok(statement);
@@ -270,24 +271,12 @@ it('Citus: many reads together find a shard that has moved, and whose old tables
   const { url } = await testDatabase(t, 'PostgreSQL');
   await using before = new PostgresStorage(peers(url));
   await before.open();
-  const { caller } = (await identify(before, await addToken(before, 'alice'))) ?? {};
-  assert.ok(caller);
+  const caller = await callerIn(before, 'main');
   const { id } = await before.plants.create(caller, { name: 'kept' });
   await using storage = new PostgresStorage(peers(url));
   await storage.open();
-  const [placed] = await query(
-    url,
-    `SELECT shardid, nodename AS host, nodeport AS port FROM pg_dist_shard_placement
-     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${caller.store})`,
-  );
-  const { shardid, host, port } = placed as { shardid: string; host: string; port: number }; // the selected columns
-  const to = onWorkers(url)
-    .map((worker) => new URL(worker))
-    .find((worker) => worker.port !== `${port}`);
-  await query(
-    url,
-    `SELECT citus_move_shard_placement(${shardid}, '${host}', ${port}, '${to?.hostname}', ${to?.port}, 'block_writes')`,
-  );
+  const shard = await shardOf(url, caller);
+  await move(url, shard.id, shard.from, shard.to);
   await query(url, 'CALL citus_cleanup_orphaned_resources()');
   const reads = Array.from({ length: burst }, async () => storage.plants.find(caller, id));
   assert.ok((await Promise.all(reads)).every((plant) => plant?.name === 'kept'));
@@ -299,9 +288,7 @@ it('Citus: plants are found even if their table is divided otherwise than the ot
   await storage.open();
   const plants: [caller: Caller, id: number][] = [];
   for (let at = 0; at < storesToFind / 3; at++) {
-    const token = await addToken(storage, 'alice', { store: `store ${at}` });
-    const { caller } = (await identify(storage, token)) ?? {};
-    assert.ok(caller);
+    const caller = await callerIn(storage, `store ${at}`);
     const { id } = await storage.plants.create(caller, { name: 'kept' });
     plants.push([caller, id]);
   }
@@ -401,12 +388,7 @@ it('Citus: commits changes to many stores with one transaction a node, without t
   const { url } = database;
   await using storage = await database.open();
   const callers = await Promise.all(
-    Array.from({ length: 60 }, async (_, at) => {
-      const token = await addToken(storage, 'alice', { store: `store ${at}` });
-      const grant = await identify(storage, token);
-      assert.ok(grant);
-      return grant.caller;
-    }),
+    Array.from({ length: 60 }, (_, at) => callerIn(storage, `store ${at}`)),
   );
   /** The ids, or the kinds of problems. */
   const create = async (id?: number) => {

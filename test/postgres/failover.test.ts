@@ -1,24 +1,58 @@
 /**
- * A primary that fails, and starts again after its standby was promoted.
+ * Several hosts in an address: a standby is not the primary, nor is a former primary that starts again after its standby
+ * was promoted.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { parseAddress } from '../../src/postgres/pool/address.ts';
 import { sql, type Connection } from '../../src/postgres/pool/connection.ts';
 import { Hosts } from '../../src/postgres/pool/hosts.ts';
 import { call } from '../support/app.ts';
-import { runOk, serve, type Service } from '../support/command.ts';
+import { run, runOk, serve, type Service } from '../support/command.ts';
+import { cannotHaveHosts, withHosts } from '../support/own-hosts.ts';
 import { PostgresServer } from '../support/postgres.ts';
 import { Proxy } from '../support/proxy.ts';
+import { shared } from '../support/shared.ts';
 import { until } from '../support/until.ts';
 
-it('PostgreSQL: nothing is written to a former primary, also while it is the only server', async (t) => {
-  const former = await PostgresServer.make();
-  t.after(() => former[Symbol.asyncDispose]());
-  const promoted = await former.standby();
-  t.after(() => promoted[Symbol.asyncDispose]());
-  const env = { PLANT_STORE_DATABASE: former.urlWith(promoted) };
+const name = 'two.test';
+const addresses = ['127.0.0.1', '127.0.0.2'] as const;
+
+const servers = shared(async (t) => {
+  const primary = await PostgresServer.make();
+  t.after(() => primary[Symbol.asyncDispose]());
+  const standby = await primary.standby();
+  t.after(() => standby[Symbol.asyncDispose]());
+  const env = { PLANT_STORE_DATABASE: primary.urlWith(standby) };
   const token = await runOk(['token', 'create', 'alice'], { env });
+  return { primary, standby, env, token };
+});
+
+describe('PostgreSQL: a host name with two addresses', { skip: cannotHaveHosts() }, () => {
+  for (const [what, isStuck, [useless, good]] of [
+    ['is read-only', false, addresses],
+    ['accepts connections and never responds', true, addresses.toReversed()],
+  ] as const) {
+    it(`connects to ${good} if ${useless} ${what}`, async (t) => {
+      const { primary, standby } = servers();
+      await using wrong = await Proxy.to(standby.port, useless);
+      wrong.isStuck = isStuck;
+      await using right = await Proxy.to(primary.port, good, wrong.port);
+      const url = `${primary.url('postgres', right.port).replace('127.0.0.1', name)}?sslmode=disable`;
+      const hosts = addresses.map((address) => `${address} ${name}`);
+      const { status, stdout, stderr } = await run(['token', 'create', 'alice'], {
+        env: { PLANT_STORE_DATABASE: url },
+        under: withHosts(t, hosts),
+      });
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /^plant_/);
+    });
+  }
+});
+
+it('PostgreSQL: nothing is written to a former primary, also while it is the only server', async (t) => {
+  const { primary: former, standby: promoted, env, token } = servers();
   const running = await serve(t, [], { env });
   const ready = (service: Service) => call(`${service.address}/readyz`, 'GET');
   let acknowledged = 0;
@@ -29,9 +63,7 @@ it('PostgreSQL: nothing is written to a former primary, also while it is the onl
   };
   assert.equal(await create(running), 201);
 
-  await former.stop('SIGKILL');
-  await promoted.query('SELECT pg_promote()');
-  await former.start(); // and waits for no standby
+  await promote();
   const added = await serve(t, [], { env });
   for (const service of [running, added]) {
     await until('it accepts writes', async () => (await create(service)) === 201);
@@ -62,13 +94,8 @@ it('PostgreSQL: nothing is written to a former primary, also while it is the onl
 });
 
 it('PostgreSQL: a former primary is reported until it stops, and replaced once the primary answers', async (t) => {
-  const former = await PostgresServer.make();
-  t.after(() => former[Symbol.asyncDispose]());
-  const promoted = await former.standby();
-  t.after(() => promoted[Symbol.asyncDispose]());
-  await former.stop('SIGKILL');
-  await promoted.query('SELECT pg_promote()');
-  await former.start();
+  const { primary: former, standby: promoted } = servers();
+  await promote();
   const proxies = await Promise.all([former, promoted].map(({ port }) => Proxy.to(port)));
   const [toFormer, toPromoted] = proxies as [Proxy, Proxy];
   for (const proxy of proxies) t.after(() => proxy[Symbol.asyncDispose]());
@@ -111,12 +138,19 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
   assert.deepEqual(reported, [hosts[0], undefined]);
 });
 
-it('PostgreSQL: two primaries on the same timeline are refused, and one server with two addresses is not', async (t) => {
-  const server = await PostgresServer.make();
-  t.after(() => server[Symbol.asyncDispose]());
-  const copy = await server.twin();
-  t.after(() => copy[Symbol.asyncDispose]());
+it('PostgreSQL: two primaries on the same timeline are refused, and one server with two addresses is not', async () => {
+  const { primary: server } = servers();
+  await using copy = await server.twin();
   const env = { PLANT_STORE_DATABASE: server.urlWith(copy) };
   await assert.rejects(runOk(['migrate'], { env }), /both accept writes/);
   await runOk(['migrate'], { env: { PLANT_STORE_DATABASE: server.urlWith(server) } });
 });
+
+/** The primary crashes, the standby is promoted unless it was before, and the former primary waits for no standby. */
+async function promote(): Promise<void> {
+  const { primary, standby } = servers();
+  await primary.stop('SIGKILL');
+  const [row] = await standby.query('SELECT pg_is_in_recovery() AS standby');
+  if (isDeepStrictEqual(row, { standby: true })) await standby.query('SELECT pg_promote()');
+  await primary.start();
+}

@@ -40,50 +40,46 @@ const maxResponseMs = 12_000;
 const skip = await notLocal();
 
 describe('Citus: stores on other machines are not affected', { skip }, () => {
-  it('a worker that hangs for 30 s', async (t) => {
-    await oneFails(t, {
-      begin: (worker) => worker.pause(),
-      end: (worker) => worker.resume(),
+  for (const [what, begin, end, cannot] of [
+    ['hangs for 30 s', (worker) => worker.pause(), (worker) => worker.resume(), false],
+    ['is killed', (worker) => worker.kill(), (worker) => worker.start(), false],
+    [
+      'is cut off: its packets are dropped',
+      (worker) => worker.cutOff(),
+      (worker) => worker.reconnect(),
+      cannotDropPackets(),
+    ],
+  ] satisfies [string, Fault['begin'], Fault['end'], string | false][]) {
+    it(`a worker that ${what}`, { skip: cannot }, async (t) => {
+      const { failed } = await oneFails(t, {
+        select: ({ workers: [worker = assert.fail()] }) => worker,
+        begin,
+        end,
+        recovery: (cluster, worker) => cluster.recovery(worker, recoveryTimeoutMs),
+      });
+      const { slowestMs, late } = failed;
+      assert.ok(slowestMs < maxResponseMs, `a response took ${slowestMs} ms`);
+      assert.ok(late < maxBad, `of the responses of its stores, this part came late: ${late}`);
     });
-  });
+  }
 
-  it('a worker that is killed', async (t) => {
-    await oneFails(t, {
-      begin: (worker) => worker.kill(),
-      end: (worker) => worker.start(),
-    });
-  });
-
-  it('a worker whose packets are dropped', { skip: cannotDropPackets() }, async (t) => {
-    await oneFails(t, {
-      begin: (worker) => worker.cutOff(),
-      end: (worker) => worker.reconnect(),
-    });
-  });
-
-  for (const fault of ['kill', 'pause'] as const)
+  for (const fault of ['kill', 'pause'] as const) {
     it(`the coordinator after ${fault}`, async (t) => {
-      await using cluster = await ClusterUnderLoad.start(t);
-      const { coordinator, env } = cluster;
-      await pause(quietMs);
-      const faultAtMs = performance.now();
-      await coordinator[fault]();
-      await pause(faultAtMs + faultMs - performance.now());
-      const endMs = performance.now();
-      const newReplicaMs = await cluster.addReplica();
-      await coordinator.restore();
-      const create = ['token', 'create', 'new', '--store', 'new'];
-      const creates = async () => (await run(create, { env })).status === 0;
-      const isRecovered = await until('a new store can be created', creates, maxRecoveryMs).then(
-        () => true,
-        () => false,
-      );
-      const report = await cluster.report(faultAtMs, endMs, undefined);
-      describeTo(t, { ...report, newReplicaMs, isRecovered });
-      assertOthersServed(report);
-      assert.ok(newReplicaMs < Infinity, 'a new replica is ready while the coordinator is down');
-      assert.ok(isRecovered, 'a new store can be created when the coordinator is back');
+      await oneFails(t, {
+        select: ({ coordinator }) => coordinator,
+        begin: (coordinator) => coordinator[fault](),
+        end: (coordinator) => coordinator.restore(),
+        /** Until a new store can be created. */
+        async recovery({ env }) {
+          const startedMs = performance.now();
+          const create = ['token', 'create', 'new', '--store', 'new'];
+          const creates = async () => (await run(create, { env })).status === 0;
+          await until('a new store can be created', creates, maxRecoveryMs);
+          return performance.now() - startedMs;
+        },
+      });
     });
+  }
 });
 
 describe('Citus: while another machine is down', { skip }, () => {
@@ -95,12 +91,11 @@ describe('Citus: while another machine is down', { skip }, () => {
       const [store] = cluster.storesOn(other);
       assert.ok(store);
       const make = () => addToken(cluster.storage, 'robin', { store: store.name });
-      const tokens = [await make(), await make()] as const;
-      const env = cluster.env;
+      const tokens = [await make(), await make()];
       const list = ['token', 'list', '--json', '--store', store.name];
       const timed = async (args: string[]) => {
         const startedMs = performance.now();
-        const stdout = await runOk(args, { env });
+        const stdout = await runOk(args, { env: cluster.env });
         return { stdout, tookMs: performance.now() - startedMs };
       };
       const idsOf = (stdout: string) =>
@@ -122,10 +117,7 @@ describe('Citus: while another machine is down', { skip }, () => {
       const listed = await timed(list);
       assert.equal(idsOf(listed.stdout).length, 2);
       const revoked = await timed(['token', 'revoke', id]);
-      const [undisturbedMs, listMs, revokeMs] = [quiet, listed, revoked].map(
-        ({ tookMs }) => tookMs,
-      );
-      describeTo(t, { undisturbedMs, listMs, revokeMs });
+      describeTo(t, { quietMs: quiet.tookMs, listMs: listed.tookMs, revokeMs: revoked.tookMs });
       const remaining = async () => {
         const all = await Promise.all(tokens.map(statuses));
         return all.filter((each) => each.every((status) => status === 200)).length;
@@ -239,31 +231,31 @@ describe('Citus: a worker that comes back', { skip }, () => {
 });
 
 interface Fault {
-  begin: (worker: Machine) => void | Promise<void>;
-  end: (worker: Machine) => void | Promise<void>;
+  select: (cluster: ClusterUnderLoad) => Machine;
+  begin: (machine: Machine) => void | Promise<void>;
+  end: (machine: Machine) => void | Promise<void>;
+  /** Resolves to the milliseconds until what the machine does is possible again. */
+  recovery: (cluster: ClusterUnderLoad, machine: Machine) => Promise<number>;
 }
 
-/** One worker fails for a while: its stores get errors at once, and the others do not notice. */
-async function oneFails(t: TestContext, { begin, end }: Fault): Promise<void> {
+/** One machine fails for a while, and the stores on the others do not notice. */
+async function oneFails(t: TestContext, { select, begin, end, recovery }: Fault): Promise<Report> {
   await using cluster = await ClusterUnderLoad.start(t);
-  const [worker] = cluster.workers;
-  assert.ok(worker);
+  const machine = select(cluster);
   await pause(quietMs);
   const faultAtMs = performance.now();
-  await begin(worker);
+  await begin(machine);
   await pause(faultAtMs + faultMs - performance.now());
   const endMs = performance.now();
   const newReplicaMs = await cluster.addReplica();
-  await end(worker);
-  const recoveryMs = await cluster.recovery(worker, recoveryTimeoutMs);
-  const report = await cluster.report(faultAtMs, endMs, worker);
+  await end(machine);
+  const recoveryMs = await recovery(cluster, machine);
+  const report = await cluster.report(faultAtMs, endMs, machine);
   describeTo(t, { ...report, newReplicaMs, recoveryMs });
   assertOthersServed(report);
-  const { slowestMs, late } = report.failed;
-  assert.ok(slowestMs < maxResponseMs, `a response took ${slowestMs} ms`);
-  assert.ok(late < maxBad, `of the responses of its stores, this part came late: ${late}`);
-  assert.ok(newReplicaMs < Infinity, 'a new replica is ready while a worker is down');
-  assert.ok(recoveryMs < maxRecoveryMs, `its stores are back after ${recoveryMs} ms`);
+  assert.ok(newReplicaMs < Infinity, 'a new replica is ready while a machine is down');
+  assert.ok(recoveryMs < maxRecoveryMs, `recovered after ${recoveryMs} ms`);
+  return report;
 }
 
 function assertOthersServed({ falseAnswers, faults, readiness, others }: Report): void {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Client } from 'pg';
-import { scopes } from '../../src/access/access.ts';
 import { decodeSchema } from '../../src/shared/migrations.ts';
 import { newestVersion } from '../../src/postgres/schema/migrate.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
@@ -9,16 +8,30 @@ import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { PostgresServer, query } from '../support/postgres.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
+import { shared } from '../support/shared.ts';
 import { emptyDatabase, openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 /** The longest response time in any state of the database: 12 seconds in docs/how-to/replicas.md. */
 const responseTimeoutMs = 12_000;
 
+const ownServer = shared(async (t) => {
+  const server = await PostgresServer.make();
+  t.after(() => server[Symbol.asyncDispose]());
+  return server;
+});
+
+/** A session that has run this SQL, and ends its transaction by its end. */
+async function session(url: string, sql: string): Promise<Client> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(sql);
+  return client;
+}
+
 describe('PostgreSQL: the service', () => {
   it('starts while the database is down, and is ready when the database is up', async (t) => {
-    const server = await PostgresServer.make();
-    t.after(() => server[Symbol.asyncDispose]());
+    const server = ownServer();
     await server.stop();
     const env = { PLANT_STORE_DATABASE: server.url() };
     // The workers create the schema, because their primary has closed its storage.
@@ -37,8 +50,7 @@ describe('PostgreSQL: the service', () => {
   });
 
   it('refuses a database without durable commits, at startup and later', async (t) => {
-    const server = await PostgresServer.make();
-    t.after(() => server[Symbol.asyncDispose]());
+    const server = ownServer();
     const app = await startApp(t, { open: () => openPostgres(server.url()) });
     const readyz = async () => (await app.call('GET', '/readyz')).status;
     assert.equal(await readyz(), 200);
@@ -56,9 +68,8 @@ describe('PostgreSQL: the service', () => {
     }
   });
 
-  it('knows that writes fail if the standby is down, or a privilege is missing', async (t) => {
-    const server = await PostgresServer.make();
-    t.after(() => server[Symbol.asyncDispose]());
+  it('knows that writes fail if the standby is down, or a privilege is missing', async () => {
+    const server = ownServer();
     const waitFor = async (standby: string) => {
       await server.query(`ALTER SYSTEM SET synchronous_standby_names = '${standby}'`);
       await server.query('SELECT pg_reload_conf()');
@@ -90,7 +101,9 @@ describe('PostgreSQL: the service', () => {
     await waitFor('');
     await until('it is written', isWritten);
   });
+});
 
+describe('PostgreSQL: the service', { concurrency: true }, () => {
   it('responds in time and correctly while the database hangs, and recovers', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const app = await startApp(t, { open: () => openPostgres(url) });
@@ -131,60 +144,41 @@ describe('PostgreSQL: the service', () => {
     assert.deepEqual(json, [{ id: 1 }, { id: 3 }]);
   });
 
-  it('refuses requests immediately after the first timeouts, and names the server', async (t) => {
-    const { url, proxy } = await databaseBehindProxy(t);
-    const faults: unknown[] = [];
-    const onServerFault = (server: string, fault: unknown) =>
-      faults.push([server, fault === undefined]);
-    const open = () => openPostgres(url, { create: true, onServerFault });
-    const app = await startApp(t, { open });
-    const token = await app.token('alice');
-    const list = async () => (await app.call('GET', '/plants', { token })).status;
-    assert.equal(await list(), 200);
+  for (const what of ['the database does not respond', 'reads hang']) {
+    it(`refuses requests immediately after the first timeouts if ${what}, and names the server`, async (t) => {
+      const { url, proxy, direct } = await databaseBehindProxy(t);
+      const faults: unknown[] = [];
+      const onServerFault = (server: string, fault: unknown) =>
+        faults.push([server, fault === undefined]);
+      const open = () => openPostgres(url, { create: true, onServerFault });
+      const app = await startApp(t, { open });
+      const token = await app.token('alice');
+      const list = async () => (await app.call('GET', '/plants', { token })).status;
+      assert.equal(await list(), 200);
 
-    proxy.isStuck = true;
-    const ready = app.call('GET', '/readyz'); // its connection is not used again
-    await until('the fault is reported', async () => {
-      assert.equal(await list(), 503);
-      return faults.length > 0;
+      const isLocked = what === 'reads hang';
+      const lock = await session(direct, isLocked ? 'BEGIN; LOCK TABLE plant_store.stores' : '');
+      proxy.isStuck = !isLocked;
+      const ready = app.call('GET', '/readyz'); // its connection is not used again
+      await until('the fault is reported', async () => {
+        assert.equal(await list(), 503);
+        return faults.length > 0;
+      });
+      const startedMs = performance.now();
+      for (let at = 0; at < 50; at++) assert.equal(await list(), 503);
+      assert.ok(performance.now() - startedMs < responseTimeoutMs); // together, not each
+
+      await lock.end();
+      proxy.isStuck = false;
+      await until('it responds again', async () => (await list()) === 200);
+      assert.equal((await ready).status, 503);
+      const server = `127.0.0.1:${proxy.port}`;
+      assert.deepEqual(faults, [
+        [server, false],
+        [server, true],
+      ]);
     });
-    const startedMs = performance.now();
-    for (let at = 0; at < 50; at++) assert.equal(await list(), 503);
-    assert.ok(performance.now() - startedMs < responseTimeoutMs); // together, not each
-
-    proxy.isStuck = false;
-    await until('it responds again', async () => (await list()) === 200);
-    assert.equal((await ready).status, 503);
-    const server = `127.0.0.1:${proxy.port}`;
-    assert.deepEqual(faults, [
-      [server, false],
-      [server, true],
-    ]);
-  });
-
-  it('refuses requests immediately while reads hang, although connections can be opened', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    const faults: unknown[] = [];
-    const onServerFault = (_server: string, fault: unknown) => faults.push(fault === undefined);
-    const open = () => openPostgres(database.url, { create: true, onServerFault });
-    const app = await startApp(t, { open });
-    const token = await app.token('alice');
-    const list = async () => (await app.call('GET', '/plants', { token })).status;
-    assert.equal(await list(), 200);
-
-    const locking = new Client({ connectionString: database.url });
-    await locking.connect();
-    await locking.query('BEGIN; LOCK TABLE plant_store.stores');
-    const isReported = async () => (await list()) === 503 && faults.length > 0;
-    await until('the fault is reported', isReported);
-    const startedMs = performance.now();
-    for (let at = 0; at < 50; at++) assert.equal(await list(), 503);
-    assert.ok(performance.now() - startedMs < 3_000); // together, not each
-
-    await locking.end();
-    await until('it responds again', async () => (await list()) === 200);
-    assert.deepEqual(faults, [false, true]);
-  });
+  }
 
   it('serves other stores while the row of one store is locked', async (t) => {
     const database = await testDatabase(t, 'PostgreSQL');
@@ -197,41 +191,36 @@ describe('PostgreSQL: the service', () => {
       (await app.call('POST', '/plants', { token, json: { name: 'Fern' } })).status;
     assert.deepEqual([await create(locked), await create(other)], [201, 201]);
 
-    const locking = new Client({ connectionString: database.url });
-    await locking.connect();
-    await locking.query(
+    const locking = await session(
+      database.url,
       `BEGIN; UPDATE plant_store.stores SET version = version WHERE name = 'locked'`,
     );
-    const waiting = create(locked);
-    const pending = Symbol('pending');
-    const isWaiting = async () =>
-      (await Promise.race([waiting, Promise.resolve(pending)])) === pending;
-    while (await isWaiting()) assert.equal(await create(other), 201);
+    let status = 0;
+    const waiting = create(locked).then((outcome) => (status = outcome));
+    await until('the change to the locked store is refused', async () => {
+      assert.equal(await create(other), 201);
+      return status !== 0;
+    });
     assert.equal(await waiting, 503);
     await locking.end();
     assert.deepEqual(faults, []);
   });
 
-  it('stops in time while the database hangs', async (t) => {
+  it('stops in time while the database hangs, or does not respond to a connection', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
-    const storage = new PostgresStorage(url);
-    await storage.open();
+    const storages = [new PostgresStorage(url), new PostgresStorage(url)];
+    await Promise.all(storages.map((storage) => storage.open()));
+    const [connected, connecting] = storages as [PostgresStorage, PostgresStorage];
     proxy.isStuck = true;
     const startedMs = performance.now();
-    await storage[Symbol.asyncDispose]();
+    await connected[Symbol.asyncDispose]();
     assert.ok(performance.now() - startedMs < responseTimeoutMs);
-  });
 
-  it('does not wait for a server that does not respond when it is closed', async (t) => {
-    const { url, proxy } = await databaseBehindProxy(t);
-    const storage = new PostgresStorage(url);
-    await storage.open();
-    proxy.isStuck = true;
     proxy.cutAll();
     await until('all connections are cut', () => !proxy.hasConnections);
-    const checked = assert.rejects(storage.check());
+    const checked = assert.rejects(connecting.check());
     await until('it connects again', () => proxy.hasConnections);
-    await storage[Symbol.asyncDispose]();
+    await connecting[Symbol.asyncDispose]();
     await until('it has no connection', () => !proxy.hasConnections, 500);
     await checked;
   });
@@ -243,9 +232,7 @@ describe('PostgreSQL: the service', () => {
     const find = async () => (await app.call('GET', '/plants/1', { token })).status;
     assert.equal((await app.call('GET', '/readyz')).status, 200); // so that it is connected
 
-    const locking = new Client({ connectionString: database.url });
-    await locking.connect();
-    await locking.query('BEGIN; LOCK TABLE plant_store.plants');
+    const locking = await session(database.url, 'BEGIN; LOCK TABLE plant_store.plants');
     // On a new connection, the first request prepares the statement, and the others wait behind it.
     assert.deepEqual(await Promise.all([find(), find(), find()]), [503, 503, 503]);
     await locking.end();
@@ -256,43 +243,6 @@ describe('PostgreSQL: the service', () => {
     assert.equal((await app.call('GET', '/readyz')).status, 503);
     await query(database.url, 'ALTER SCHEMA elsewhere RENAME TO plant_store');
     assert.equal(await find(), 404);
-  });
-
-  it('shows restored data and later changes after a restore of the running database', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    const open = () => database.open();
-    const apps = [await startApp(t, { open }), await startApp(t, { open })] as const;
-    const token = await apps[0].token('alice');
-    const create = (app: 0 | 1, name: string) =>
-      apps[app].call('POST', '/plants', { token, json: { name } });
-    const names = async (app: 0 | 1) => {
-      const { json } = await apps[app].call('GET', '/plants?limit=20&fields=name', { token });
-      return (json as { name: string }[]).map(({ name }) => name);
-    };
-    await create(0, 'before');
-    // Bob's plants are never seen unless he shares, which he does after the backup.
-    const bob = await apps[0].token('bob', { scopes });
-    await apps[0].call('POST', '/plants', { token: bob, json: { name: 'shared' } });
-    await query(
-      database.url,
-      'CREATE TABLE old_stores AS TABLE plant_store.stores; CREATE TABLE old_plants AS TABLE plant_store.plants',
-    );
-    await apps[0].call('PUT', '/shares/alice', { token: bob, json: { access: 'read' } });
-    await create(0, 'after');
-    for (const app of [0, 1] as const)
-      // and keeps it
-      assert.deepEqual(await names(app), ['before', 'shared', 'after']);
-    await query(
-      database.url,
-      `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
-       DELETE FROM plant_store.shares; DELETE FROM plant_store.changes;
-       UPDATE plant_store.stores SET (version, writer, grants, last_id) =
-         (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
-    );
-    assert.deepEqual(await names(0), ['before']);
-    await create(1, 'since'); // the database counts as far as it had before
-    assert.deepEqual(await names(0), ['before', 'since']);
-    assert.deepEqual(await names(1), ['before', 'since']);
   });
 
   it('retries transactions that conflict', async (t) => {

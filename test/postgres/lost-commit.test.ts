@@ -55,7 +55,7 @@ async function setUp(t: TestContext) {
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
-/** Forwards COMMIT and nothing else until the server has run it, and then cuts the connection. */
+/** Forwards COMMIT and nothing else until `meanwhile` has ended, and then cuts the connection. */
 async function loseResponse({ proxy, sent, onCommit }: World, meanwhile: () => Promise<unknown>) {
   onCommit((before, after) => {
     setImmediate(() => (proxy.isStuck = true)); // once this is forwarded
@@ -85,30 +85,36 @@ it('PostgreSQL: the outcome is unknown if another process has written since', as
 });
 
 it('PostgreSQL: the outcome is unknown in time if nothing more is heard of a COMMIT', async (t) => {
-  const { proxy, sent, onCommit, create, names } = await setUp(t);
-  onCommit((before, after) => {
-    setImmediate(() => (proxy.isStuck = true)); // once this is forwarded
-    return Buffer.concat([before, commit, after]);
-  });
+  const world = await setUp(t);
   const startedMs = performance.now();
-  const created = assert.rejects(create('first'), { kind: 'outcome-unknown' });
-  await sent;
-  await created;
+  const created = assert.rejects(world.create('first'), { kind: 'outcome-unknown' });
+  await loseResponse(world, () => created);
   assert.ok(performance.now() - startedMs < maxOutcomeMs);
-  assert.deepEqual(await names(), ['first']);
-  proxy.isStuck = false;
-  proxy.cutAll();
+  assert.deepEqual(await world.names(), ['first']);
 });
 
-it('PostgreSQL: a change is sent again if its COMMIT is lost', async (t) => {
-  const { proxy, onCommit, create, names } = await setUp(t);
-  onCommit((before) => {
-    setImmediate(() => proxy.cutAll());
-    return before;
+for (const [since, written] of [
+  ['', []],
+  [', also if another process has written since', ['second']],
+] as const) {
+  it(`PostgreSQL: a change is sent again if its COMMIT is lost${since}`, async (t) => {
+    const { proxy, sound, sent, onCommit, create, names } = await setUp(t);
+    onCommit((before) => {
+      setImmediate(() => {
+        proxy.isStuck = true;
+        proxy.cutAll();
+      });
+      return before;
+    });
+    const created = create('first');
+    await sent;
+    for (const name of written) await create(name, sound);
+    proxy.isStuck = false;
+    proxy.cutAll();
+    assert.equal((await created).id, written.length + 1);
+    assert.deepEqual(await names(), [...written, 'first']);
   });
-  assert.equal((await create('first')).id, 1);
-  assert.deepEqual(await names(), ['first']);
-});
+}
 
 it('PostgreSQL: a change fails if the server responds to COMMIT with ROLLBACK', async (t) => {
   const { onCommit, create, names } = await setUp(t);

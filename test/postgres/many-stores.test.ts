@@ -9,10 +9,11 @@ import type { Caller } from '../../src/access/access.ts';
 import type { CommitMessage } from '../../src/shared/metrics.ts';
 import type { Plant } from '../../src/plants/plant.ts';
 import { Problem } from '../../src/problem.ts';
-import type { Storage } from '../../src/storage.ts';
+import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { addToken } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
-import { databaseBehindProxy } from '../support/proxy.ts';
+import { Proxy } from '../support/proxy.ts';
+import { shared } from '../support/shared.ts';
 import { openPostgres, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { identify } from '../support/tokens.ts';
@@ -27,19 +28,40 @@ const lockWaitMs = 1_900;
 /** More bytes than the changes of the cut stores send and receive. */
 const cutStores = 10;
 const changeBytes = 12_000;
-const cuts = 40;
+const cuts = 16;
 
-/** A user in each of so many stores. */
-async function callersIn(storage: Storage, count: number): Promise<Caller[]> {
-  const numbers = Array.from({ length: count }, (_, at) => at + 1);
-  return Promise.all(
-    numbers.map(async (number) => {
-      const token = await addToken(storage, 'alice', { store: `store ${number}` });
-      const grant = await identify(storage, token);
-      assert.ok(grant);
-      return grant.caller;
-    }),
-  );
+/** A database in which each test has stores of its own. */
+const world = shared(async (t) => {
+  const { url } = await testDatabase(t, 'PostgreSQL');
+  const storage = await openPostgres(url);
+  t.after(() => storage[Symbol.asyncDispose]());
+  const caller = (await identify(storage, await addToken(storage, 'alice')))?.caller;
+  assert.ok(caller);
+  let last = caller.store;
+  /** A caller in each of so many new stores, whose grants have never changed. */
+  const addStores = async (count: number): Promise<Caller[]> => {
+    const first = last + 1;
+    last += count;
+    await query(
+      url,
+      `INSERT INTO plant_store.stores (store, name)
+       SELECT at, 'store ' || at FROM generate_series(${first}, ${last}) AS at`,
+    );
+    const [, ...identified] = caller.identified;
+    return Array.from({ length: count }, (_, at) => ({
+      ...caller,
+      store: first + at,
+      identified: [0, ...identified],
+    }));
+  };
+  return { url, storage, addStores };
+});
+
+/** The storage of another process. */
+async function openAgain(t: TestContext, settings: WriteSettings = {}): Promise<Storage> {
+  const storage = await openPostgres(world().url, { create: true, ...settings });
+  t.after(() => storage[Symbol.asyncDispose]());
+  return storage;
 }
 
 /** The id of the plant, or the kind of problem. */
@@ -78,185 +100,70 @@ async function transactionOn(url: string): Promise<Client> {
 }
 
 /** Locks the rows of stores until it is released. */
-async function lock(url: string, callers: readonly Caller[]) {
-  const client = await transactionOn(url);
+async function lock(callers: readonly Caller[]) {
+  const client = await transactionOn(world().url);
   const numbers = callers.map(({ store }) => store).join();
   await client.query(`SELECT 1 FROM plant_store.stores WHERE store IN (${numbers}) FOR UPDATE`);
   return { release: () => client.end() };
 }
 
 /** Lets statements about a store fail with this SQLSTATE. */
-async function failWith(url: string, code: string, on: string, { store }: Caller): Promise<void> {
+async function failWith(code: string, on: string, { store }: Caller): Promise<void> {
   await query(
-    url,
+    world().url,
     `
-      CREATE FUNCTION plant_store.fail() RETURNS trigger LANGUAGE plpgsql AS
+      CREATE FUNCTION plant_store.fail_${code}() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'failure' USING ERRCODE = '${code}'; END $$;
       CREATE TRIGGER fail BEFORE ${on} FOR EACH ROW
-        WHEN (NEW.store = ${store}) EXECUTE FUNCTION plant_store.fail()`,
+        WHEN (NEW.store = ${store}) EXECUTE FUNCTION plant_store.fail_${code}()`,
   );
 }
 
 describe('PostgreSQL: changes to many stores', () => {
-  it('that arrive together are in a few transactions', async (t) => {
-    await using storage = await (await testDatabase(t, 'PostgreSQL')).open();
-    const callers = await callersIn(storage, stores);
+  it('share a few transactions, which do not wait for stores that another session has locked', async (t) => {
+    const { storage, addStores } = world();
+    const callers = await addStores(stores);
+    const createIn = async (some: readonly Caller[]) =>
+      new Set(await Promise.all(some.map((caller) => create(storage, caller))));
     const commits = commitsOf(t);
-    for (const id of [1, 2]) {
-      const ids = await Promise.all(callers.map((caller) => create(storage, caller)));
-      assert.deepEqual(new Set(ids), new Set([id]));
-    }
+    for (const id of [1, 2]) assert.deepEqual(await createIn(callers), new Set([id]));
     const writes = commits.map((commit) => commit.writes);
     assert.equal(
       writes.reduce((sum, count) => sum + count, 0),
       2 * stores,
     );
     assert.ok(commits.length <= 4, writes.join());
-  });
 
-  it('do not wait for stores that another session has locked', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open();
-    const callers = await callersIn(storage, stores);
     const [locked, others] = [callers.slice(0, lockedStores), callers.slice(lockedStores)];
-    const { release } = await lock(database.url, locked);
-
+    const { release } = await lock(locked);
     const startedMs = performance.now();
-    const waiting = locked.map((caller) => create(storage, caller));
-    const ids = await Promise.all(others.map((caller) => create(storage, caller)));
+    const waiting = createIn(locked);
+    assert.deepEqual(await createIn(others), new Set([3]));
     const tookMs = performance.now() - startedMs;
-    assert.deepEqual(new Set(ids), new Set([1]));
     assert.ok(tookMs < lockWaitMs, `${tookMs} ms`);
-
     await release();
-    assert.deepEqual(new Set(await Promise.all(waiting)), new Set([1]));
-    const commits = commitsOf(t);
-    await Promise.all(callers.map((caller) => create(storage, caller)));
+    assert.deepEqual(await waiting, new Set([3]));
+
+    commits.length = 0;
+    assert.deepEqual(await createIn(callers), new Set([4]));
     assert.ok(commits.length <= 2, 'stores that were locked share transactions again');
   });
 
-  it('of several replicas do not wait for locked stores, whose changes get 503', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    // With quotas, other statements follow those that lock the stores.
-    const options = { quotas: { perUser: 1_000, perStore: 1_000 } };
-    await using first = await database.open(options);
-    await using second = await database.open(options);
-    const callers = await callersIn(first, stores);
-    const isLocked = (_: Caller, at: number) => at % 8 === 7;
-    const locked = callers.filter(isLocked);
-    const others = callers.filter((caller, at) => !isLocked(caller, at));
-    const { release } = await lock(database.url, locked);
-
-    const createIn = (some: readonly Caller[]) =>
-      Promise.all(
-        [first, second].flatMap((storage) => some.map((caller) => create(storage, caller))),
-      );
-    const waiting = createIn(locked);
-    const ids = await createIn(others);
-    assert.deepEqual(new Set(ids), new Set([1, 2])); // and no 503 after 4 seconds
-
-    assert.deepEqual(new Set(await waiting), new Set(['storage-unavailable']));
-    await release();
-    for (const caller of locked) assert.deepEqual(await idsOf(first, caller), []);
-  });
-
-  it('to a thousand stores do not wait long if some are locked', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open();
-    const [caller] = await callersIn(storage, 1);
-    assert.ok(caller);
-    await query(
-      database.url,
-      `INSERT INTO plant_store.stores (store, name)
-       SELECT at, 'store ' || at FROM generate_series(2, ${manyStores}) AS at`,
-    );
-    const callers = Array.from({ length: manyStores - 1 }, (_, at) => ({
-      ...caller,
-      store: at + 2,
-      identified: [0, ...caller.identified.slice(1)] as unknown as typeof caller.identified, // the version that the stores have
-    }));
-    const isLocked = ({ store }: Caller) => store % 100 === 0;
-    const { release } = await lock(database.url, callers.filter(isLocked));
+  it('do not wait long if there are a thousand of which some are locked', async () => {
+    const { storage, addStores } = world();
+    const callers = await addStores(manyStores);
+    const isLocked = (_: unknown, at: number) => at % 100 === 99;
+    const { release } = await lock(callers.filter(isLocked));
     const outcomes = callers.map((each) => create(storage, each));
-    const others = outcomes.filter((_, at) => !isLocked(callers[at] as Caller));
+    const others = outcomes.filter((outcome, at) => !isLocked(outcome, at));
     assert.deepEqual(new Set(await Promise.all(others)), new Set([1]));
     await release();
     await Promise.all(outcomes);
   });
 
-  it('get 503 if a plant stays locked', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open({ quotas: { perUser: 2, perStore: undefined } });
-    const [caller] = await callersIn(storage, 1);
-    assert.ok(caller);
-    assert.equal(await create(storage, caller), 1);
-    const client = await transactionOn(database.url);
-    t.after(() => client.end());
-    await client.query('SELECT 1 FROM plant_store.plants FOR UPDATE');
-    const outcomes = [
-      storage.plants.delete(caller, 1),
-      storage.plants.create(caller, { name: 'b' }),
-    ];
-    for (const outcome of outcomes) await assert.rejects(outcome, { kind: 'storage-unavailable' });
-  });
-
-  it('succeed if the data of one of the stores is corrupted', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open();
-    const callers = await callersIn(storage, stores);
-    const [corrupted, ...others] = callers;
-    assert.ok(corrupted);
-    await failWith(database.url, 'XX002', 'INSERT ON plant_store.plants', corrupted);
-    const failed = assert.rejects(storage.plants.create(corrupted, { name: 'a' }), {
-      code: 'XX002',
-    });
-    const ids = await Promise.all(others.map((caller) => create(storage, caller)));
-    assert.deepEqual(new Set(ids), new Set([1]));
-    await failed;
-  });
-
-  it('get 503 if the server has become read-only, because it rolls them back', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open();
-    const [caller] = await callersIn(storage, 1);
-    assert.ok(caller);
-    await failWith(database.url, '25006', 'UPDATE ON plant_store.stores', caller);
-    assert.equal(await create(storage, caller), 'storage-unavailable');
-  });
-
-  it('get 503 if their store stays locked, and nothing is stored', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    await using storage = await database.open();
-    const [locked, other] = await callersIn(storage, 2);
-    assert.ok(locked && other);
-    const { release } = await lock(database.url, [locked]);
-    const outcomes = [create(storage, locked), create(storage, other)];
-    assert.deepEqual(await Promise.all(outcomes), ['storage-unavailable', 1]);
-    await release();
-    assert.deepEqual(await idsOf(storage, locked), []);
-    assert.equal(await create(storage, locked), 1);
-  });
-
-  it('succeed if one of the stores does not exist', async (t) => {
-    const database = await testDatabase(t, 'PostgreSQL');
-    const quotas = { perUser: 1_000, perStore: 1_000 };
-    for (const options of [{}, { quotas }]) {
-      await using storage = await database.open(options);
-      const callers = await callersIn(storage, 3);
-      const missing: Caller = { ...(callers[0] as Caller), store: 1 };
-      const before = await Promise.all(callers.map((caller) => idsOf(storage, caller)));
-      const outcomes = [...callers, missing].map((caller) => create(storage, caller));
-      assert.deepEqual(await Promise.all(outcomes), [
-        ...before.map(({ length }) => length + 1),
-        'invalid-token',
-      ]);
-    }
-  });
-
-  it('fill the quota of each store exactly', async (t) => {
-    const quotas = { perUser: 2, perStore: 3 };
-    await using storage = await (await testDatabase(t, 'PostgreSQL')).open({ quotas });
-    const callers = await callersIn(storage, stores);
+  it('fill the quota of each store exactly, also if some only delete', async (t) => {
+    const storage = await openAgain(t, { quotas: { perUser: 2, perStore: 3 } });
+    const callers = await world().addStores(stores);
     const commits = commitsOf(t);
     for (const expected of [
       [1, 2, 'quota-exceeded'],
@@ -268,36 +175,102 @@ describe('PostgreSQL: changes to many stores', () => {
       for (const outcome of await Promise.all(outcomes)) assert.deepEqual(outcome, expected);
     }
     assert.ok(commits.length <= 4, `${commits.length} transactions`);
-  });
 
-  it('share a transaction even if some only delete and others count for a quota', async (t) => {
-    const quotas = { perUser: 2, perStore: undefined };
-    await using storage = await (await testDatabase(t, 'PostgreSQL')).open({ quotas });
-    const callers = await callersIn(storage, stores);
-    await Promise.all(callers.map((caller) => create(storage, caller)));
-    const commits = commitsOf(t);
-    const outcomes = await Promise.all(
-      callers.map((caller, at) =>
-        at % 2 === 0 ? storage.plants.delete(caller, 1) : create(storage, caller),
-      ),
+    await Promise.all(callers.map((caller) => storage.plants.delete(caller, 1)));
+    commits.length = 0;
+    const outcomes = callers.map((caller, at) =>
+      at % 2 === 0 ? storage.plants.delete(caller, 2) : create(storage, caller),
     );
-    assert.deepEqual(
-      outcomes,
-      callers.map((_, at) => (at % 2 === 0 ? true : 2)),
-    );
+    const expected = callers.map((_, at) => (at % 2 === 0 ? true : 3));
+    assert.deepEqual(await Promise.all(outcomes), expected);
     assert.ok(commits.length <= 2, `${commits.length} transactions`);
   });
 
+  it('of several replicas do not wait for locked stores, whose changes get 503', async (t) => {
+    // With quotas, other statements follow those that lock the stores.
+    const options = { quotas: { perUser: 1_000, perStore: 1_000 } };
+    const [first, second] = [await openAgain(t, options), await openAgain(t, options)];
+    const callers = await world().addStores(stores);
+    const isLocked = (_: Caller, at: number) => at % 8 === 7;
+    const locked = callers.filter(isLocked);
+    const others = callers.filter((caller, at) => !isLocked(caller, at));
+    const { release } = await lock(locked);
+
+    const createIn = (some: readonly Caller[]) =>
+      Promise.all(
+        [first, second].flatMap((storage) => some.map((caller) => create(storage, caller))),
+      );
+    const waiting = createIn(locked);
+    const ids = await createIn(others);
+    assert.deepEqual(new Set(ids), new Set([1, 2])); // and no 503 after 4 seconds
+
+    assert.deepEqual(new Set(await waiting), new Set(['storage-unavailable']));
+    await release();
+    for (const caller of locked) {
+      assert.deepEqual(await idsOf(first, caller), []);
+      assert.equal(await create(first, caller), 1);
+    }
+  });
+});
+
+describe('PostgreSQL: changes to many stores', { concurrency: true }, () => {
+  it('get 503 if a plant stays locked', async (t) => {
+    const storage = await openAgain(t, { quotas: { perUser: 2, perStore: undefined } });
+    const [caller] = await world().addStores(1);
+    assert.ok(caller);
+    assert.equal(await create(storage, caller), 1);
+    const client = await transactionOn(world().url);
+    t.after(() => client.end());
+    await client.query(`SELECT 1 FROM plant_store.plants WHERE store = ${caller.store} FOR UPDATE`);
+    const deleted = assert.rejects(storage.plants.delete(caller, 1), {
+      kind: 'storage-unavailable',
+    });
+    assert.equal(await create(storage, caller), 'storage-unavailable');
+    await deleted;
+  });
+
+  it('succeed if the data of one of the stores is corrupted', async (t) => {
+    const storage = await openAgain(t);
+    const [corrupted, ...others] = await world().addStores(stores);
+    assert.ok(corrupted);
+    await failWith('XX002', 'INSERT ON plant_store.plants', corrupted);
+    const failed = assert.rejects(storage.plants.create(corrupted, { name: 'a' }), {
+      code: 'XX002',
+    });
+    const ids = await Promise.all(others.map((caller) => create(storage, caller)));
+    assert.deepEqual(new Set(ids), new Set([1]));
+    await failed;
+  });
+
+  it('get 503 if the server has become read-only, because it rolls them back', async (t) => {
+    const storage = await openAgain(t);
+    const [caller] = await world().addStores(1);
+    assert.ok(caller);
+    await failWith('25006', 'UPDATE ON plant_store.stores', caller);
+    assert.equal(await create(storage, caller), 'storage-unavailable');
+  });
+
+  it('succeed if one of the stores does not exist', async (t) => {
+    for (const quotas of [undefined, { perUser: 1_000, perStore: 1_000 }]) {
+      const storage = await openAgain(t, { quotas });
+      const callers = await world().addStores(3);
+      const missing: Caller = { ...(callers[0] as Caller), store: -1 };
+      const outcomes = [...callers, missing].map((caller) => create(storage, caller));
+      assert.deepEqual(await Promise.all(outcomes), [1, 1, 1, 'invalid-token']);
+    }
+  });
+
   it('get the right outcome for each store if the connection is lost', async (t) => {
-    const { url, proxy, direct } = await databaseBehindProxy(t);
-    await using sound = await openPostgres(direct);
-    const callers = await callersIn(sound, cutStores);
+    const { storage: sound, addStores } = world();
+    const url = new URL(world().url);
+    await using proxy = await Proxy.to(Number(url.port));
+    url.port = String(proxy.port);
     const outcomes = new Set<string>();
     for (let cut = 0; cut < cuts; cut++) {
-      await query(direct, 'DELETE FROM plant_store.plants');
-      await using storage = await openPostgres(url);
+      const callers = await addStores(cutStores);
+      await using storage = await openPostgres(url.href);
       const before = proxy.cuts;
-      proxy.bytesLeft = Math.ceil((cut / cuts) * changeBytes);
+      proxy.bytesLeft = Math.ceil(((cut + Math.random()) / cuts) * changeBytes);
       const created = Promise.all(callers.map((caller) => create(storage, caller)));
       let isDone = false;
       void created.finally(() => (isDone = true));

@@ -3,11 +3,12 @@
  * and a balancer that checks the health of the service.
  */
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { addToken, call } from '../support/app.ts';
 import { serve } from '../support/command.ts';
 import { Flood } from '../support/flood.ts';
+import { shared } from '../support/shared.ts';
 import { testDatabase } from '../support/storages.ts';
 
 /** Linux has all of 127.0.0.0/8. */
@@ -41,47 +42,38 @@ async function measure(ask: () => Promise<number>, eachMs: number): Promise<Meas
   return { statuses: [...statuses], p99Ms: tookMs[Math.floor(count * 0.99)] ?? 0, count };
 }
 
-describe('PostgreSQL: a flood without valid tokens', () => {
-  const cleanups: (() => unknown)[] = [];
-  const scope = { after: (cleanup: () => unknown) => void cleanups.push(cleanup) };
-  after(async () => {
-    for (const cleanup of cleanups.toReversed()) await cleanup();
-  });
-
-  let address = '';
-  let token = '';
-  /** Each is used once. */
+/** A service with a user, and more tokens of theirs that were not used before. */
+const world = shared(async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const token = await addToken(storage, 'alice');
   const newTokens: string[] = [];
-  let quiet: Measured;
-  const list = async (used: string) =>
+  for (let at = 0; at < (3 * measuredMs) / newTokenEachMs; at++) {
+    newTokens.push(await addToken(storage, 'alice'));
+  }
+  const { address } = await serve(t, [], { env: { PLANT_STORE_DATABASE: database.url } });
+  const list = async (used = token) =>
     (await call(`${address}/plants?limit=20`, 'GET', { token: used })).status;
   const readyz = async () => (await call(`${address}/readyz`, 'GET')).status;
+  assert.equal(await readyz(), 200);
+  const quiet = await measure(list, pauseMs);
+  return { address, newTokens, list, readyz, quiet };
+});
 
-  before(async () => {
-    const database = await testDatabase(scope, 'PostgreSQL');
-    await using storage = await database.open();
-    token = await addToken(storage, 'alice');
-    for (let at = 0; at < (3 * measuredMs) / newTokenEachMs; at++) {
-      newTokens.push(await addToken(storage, 'alice'));
-    }
-    const env = { PLANT_STORE_DATABASE: database.url };
-    ({ address } = await serve(scope, [], { env }));
-    assert.equal(await readyz(), 200);
-    quiet = await measure(() => list(token), pauseMs);
-  });
-
+describe('PostgreSQL: a flood without valid tokens', () => {
   for (const [what, target, withUnknownToken, localAddress] of [
     ['of health checks', '/readyz', false, elsewhere],
     ['of made-up tokens from another address', '/plants?limit=20', true, elsewhere],
     ['of made-up tokens through the same proxy', '/plants?limit=20', true, '127.0.0.1'],
   ] as const) {
     it(`${what} leaves the service ready and its users served`, async (t) => {
+      const { address, newTokens, list, readyz, quiet } = world();
       const port = Number(new URL(address).port);
       const options = { port, localAddress, connections: 1_100, depth: 4, target };
       const flood = await Flood.start(t, { ...options, withUnknownToken });
       const [users, newUsers, health] = await Promise.all([
-        measure(() => list(token), pauseMs),
-        measure(() => list(newTokens.pop() ?? token), newTokenEachMs),
+        measure(list, pauseMs),
+        measure(() => list(newTokens.pop()), newTokenEachMs),
         measure(readyz, healthEachMs),
       ]);
       const answers = await flood.stop();

@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
@@ -19,10 +18,10 @@ import { until } from '../support/until.ts';
 async function pool(t: TestContext, database: string, settings: string): Promise<string> {
   const { hostname, port, username, password, pathname } = new URL(database);
   const [name, ownPort] = [pathname.slice(1), await freePort()];
-  const server = `host=${hostname} port=${port} user=${username}`;
+  const server = `host=${hostname} port=${port} user=${username} password='${decodeURIComponent(password)}'`;
   const configuration = `
     [databases]
-    ${name} = ${server} ${password === '' ? '' : `password=${password}`} dbname=${name}
+    ${name} = ${server} dbname=${name}
     [pgbouncer]
     listen_addr = 127.0.0.1
     listen_port = ${ownPort}
@@ -41,41 +40,33 @@ async function pool(t: TestContext, database: string, settings: string): Promise
     child.kill('SIGKILL');
     await ended;
   });
-  await until('PgBouncer listens', async () => {
-    const socket = connect(ownPort, '127.0.0.1');
-    return Promise.race([
-      once(socket, 'connect').then(() => true),
-      once(socket, 'close').then(() => false),
-    ])
-      .catch(() => false)
-      .finally(() => socket.destroy());
-  });
-  return `postgres://${username}@127.0.0.1:${ownPort}/${name}`;
+  const url = `postgres://${username}@127.0.0.1:${ownPort}/${name}`;
+  await until('PgBouncer serves', () =>
+    query(url, 'SELECT 1').then(
+      () => true,
+      () => false,
+    ),
+  );
+  return url;
 }
 
 const parameters = 'statement_timeout, lock_timeout, idle_in_transaction_session_timeout';
 
 for (const mode of ['session', 'transaction']) {
-  for (const [what, ignored] of [
-    ['refuses', ''],
-    ['ignores', `ignore_startup_parameters = ${parameters}`],
-    // The database itself has one of them.
-    ['ignores all but one of', `ignore_startup_parameters = ${parameters}`],
-  ] as const) {
+  for (const what of ['refuses', 'ignores', 'ignores all but one of']) {
     test(
       `does not start behind PgBouncer in ${mode} mode that ${what} the time limits`,
       { skip: without('pgbouncer') },
       async (t) => {
         const { url } = await testDatabase(t, 'PostgreSQL');
-        if (what === 'ignores all but one of') {
-          await query(
-            url,
-            `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET lock_timeout = '2s'`,
-          );
-        }
-        const behind = await pool(t, url, `pool_mode = ${mode}\n${ignored}`);
-        const storage = new PostgresStorage(behind);
-        t.after(() => storage[Symbol.asyncDispose]());
+        const name = new URL(url).pathname.slice(1);
+        // The database itself has one of them.
+        const set = `ALTER DATABASE ${name} SET lock_timeout = '2s'`;
+        if (what === 'ignores all but one of') await query(url, set);
+        const ignored = what === 'refuses' ? '' : `ignore_startup_parameters = ${parameters}`;
+        await using storage = new PostgresStorage(
+          await pool(t, url, `pool_mode = ${mode}\n${ignored}`),
+        );
         await assert.rejects(storage.open(), {
           name: 'Refusal',
           message: /time limits of its session\. Connect to the server itself, not to a pooler/,

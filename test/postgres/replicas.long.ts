@@ -1,7 +1,7 @@
 import { it } from 'node:test';
 import { balance } from '../support/balancer.ts';
 import { PostgresServer } from '../support/postgres.ts';
-import { survives } from './replicas.ts';
+import { survives } from './replicas.test.ts';
 
 const restarts = 10;
 const replicas = 3;
@@ -11,7 +11,7 @@ it('PostgreSQL: three replicas behind a balancer survive ten restarts and a deat
   t.after(() => server[Symbol.asyncDispose]());
   const inFront = (all: readonly string[]) => balance(t, all);
   const database = server.url();
-  const counts = await survives(t, { database, replicas, inFront }, async (faults) => {
+  await survives(t, { database, replicas, inFront }, async (faults) => {
     for (let restart = 0; restart < restarts; restart++) {
       await faults.pause();
       // A fast stop, an immediate stop, and a crash.
@@ -23,7 +23,6 @@ it('PostgreSQL: three replicas behind a balancer survive ten restarts and a deat
     }
     await faults.recovery();
   });
-  t.diagnostic(JSON.stringify(counts));
 });
 
 it('PostgreSQL: a standby takes over from a primary that dies, and nothing is lost', async (t) => {
@@ -32,7 +31,7 @@ it('PostgreSQL: a standby takes over from a primary that dies, and nothing is lo
   const standby = await primary.standby();
   t.after(() => standby[Symbol.asyncDispose]());
   const database = primary.urlWith(standby);
-  const counts = await survives(t, { database, replicas }, async (faults) => {
+  await survives(t, { database, replicas }, async (faults) => {
     await faults.pause();
     await primary.stop('SIGKILL');
     await faults.pause();
@@ -40,5 +39,4 @@ it('PostgreSQL: a standby takes over from a primary that dies, and nothing is lo
     await faults.recovery();
     await faults.pause();
   });
-  t.diagnostic(JSON.stringify(counts));
 });

@@ -1,55 +1,74 @@
 /**
- * What another process has written is seen by the next request, whichever token it has.
+ * What another process has written, and what a restore or a failover has undone, is seen by the next request.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { scopes, type Grant } from '../../src/access/access.ts';
+import { hashToken } from '../../src/access/token.ts';
+import { keyOf } from '../../src/postgres/tables/names.ts';
+import type { Storage } from '../../src/storage.ts';
 import { addToken, startApp } from '../support/app.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 
-it('PostgreSQL: a token that a replica has not seen before gets no page of an earlier request', async (t) => {
+/** Identifies the user by a JWT that is new. */
+function signOn(
+  storage: Storage,
+  userName: string,
+  { storeName = 'main', jwt = userName } = {},
+): Promise<Grant | undefined> {
+  return storage.identity.identify({
+    tokenHash: hashToken(jwt),
+    store: undefined,
+    claims: {
+      storeName,
+      userName,
+      scopes: ['plants:read'],
+      role: 'member',
+      issuedAtMs: Date.now(),
+      expiresAtMs: Date.now() + 60_000,
+    },
+  });
+}
+
+it('PostgreSQL: every replica shows restored data and later changes after a restore of the running database', async (t) => {
   const database = await testDatabase(t, 'PostgreSQL');
   const open = () => database.open();
-  const [here, elsewhere] = [await startApp(t, { open }), await startApp(t, { open })];
-  const known = await here.token('alice');
-  const list = async (token: string) =>
-    (await here.call('GET', '/plants?limit=20', { token })).json;
-  const plants: unknown[] = [];
-  assert.deepEqual(await list(known), plants);
-  for (const name of ['Fern', 'Moss', 'Ivy']) {
-    const { status } = await elsewhere.call('POST', '/plants', { token: known, json: { name } });
-    assert.equal(status, 201);
-    plants.push({ name, tag: '' });
-    assert.deepEqual(await list(await here.token('alice')), plants);
-  }
-});
-
-it('PostgreSQL: after a restore, no list has a plant that was created after the backup', async (t) => {
-  const database = await testDatabase(t, 'PostgreSQL');
-  const open = () => database.open();
-  const [here, elsewhere] = [await startApp(t, { open }), await startApp(t, { open })];
-  const token = await here.token('alice');
-  const list = async (limit: number) =>
-    (await here.call('GET', `/plants?limit=${limit}`, { token })).json;
-  for (let at = 0; at < 2; at++) assert.deepEqual(await list(20), []); // also caches the version
-  const [backup] = await query(
-    database.url,
-    'SELECT to_json(stores) AS row FROM plant_store.stores',
-  );
-
-  await elsewhere.call('POST', '/plants', { token, json: { name: 'Fern' } });
-  assert.deepEqual(await list(21), [{ name: 'Fern', tag: '' }]);
-  const { row } = backup as { row: unknown }; // the only column
+  const apps = [await startApp(t, { open }), await startApp(t, { open })] as const;
+  const token = await apps[0].token('alice');
+  const create = (app: 0 | 1, name: string) =>
+    apps[app].call('POST', '/plants', { token, json: { name } });
+  const names = async (app: 0 | 1, used = token) => {
+    const { json } = await apps[app].call('GET', '/plants?limit=20&fields=name', { token: used });
+    return (json as { name: string }[]).map(({ name }) => name); // a list is an array
+  };
+  await create(0, 'before');
+  // Bob's plants are never seen unless he shares, which he does after the backup.
+  const bob = await apps[0].token('bob', { scopes });
+  await apps[0].call('POST', '/plants', { token: bob, json: { name: 'shared' } });
   await query(
     database.url,
-    `BEGIN;
-     DELETE FROM plant_store.plants;
-     UPDATE plant_store.stores SET version = old.version, writer = old.writer
-     FROM json_populate_record(NULL::plant_store.stores, '${JSON.stringify(row)}') AS old;
-     COMMIT`,
+    'CREATE TABLE old_stores AS TABLE plant_store.stores; CREATE TABLE old_plants AS TABLE plant_store.plants',
   );
-  for (const limit of [20, 21]) assert.deepEqual(await list(limit), []);
+  await apps[0].call('PUT', '/shares/alice', { token: bob, json: { access: 'read' } });
+  await create(0, 'after');
+  for (const used of [token, await apps[0].token('alice')]) {
+    for (const app of [0, 1] as const) {
+      assert.deepEqual(await names(app, used), ['before', 'shared', 'after']);
+    }
+  }
+  await query(
+    database.url,
+    `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
+     DELETE FROM plant_store.shares; DELETE FROM plant_store.changes;
+     UPDATE plant_store.stores SET (version, writer, grants, last_id) =
+       (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
+  );
+  assert.deepEqual(await names(0), ['before']);
+  await create(1, 'since'); // the database counts as far as it had before
+  assert.deepEqual(await names(0), ['before', 'since']);
+  assert.deepEqual(await names(1), ['before', 'since']);
 });
 
 it('PostgreSQL: what changes nothing keeps the cached grants of the store', async (t) => {
@@ -71,4 +90,53 @@ it('PostgreSQL: what changes nothing keeps the cached grants of the store', asyn
     await change();
     assert.equal(await identify(storage, token), cached, String(change));
   }
+});
+
+it('PostgreSQL: concurrent requests with new JWTs never get the store that has the number of theirs after a restore', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const first = await signOn(storage, 'alice', { storeName: 'south', jwt: 'south' });
+  const second = await signOn(storage, 'alice', { storeName: 'north', jwt: 'north' });
+  const [south, north] = [first?.caller.store, second?.caller.store];
+  await query(
+    database.url,
+    `UPDATE plant_store.stores SET name = CASE store WHEN ${south} THEN 'north' ELSE 'south' END;
+     UPDATE plant_store.named_stores SET store = CASE store WHEN ${south} THEN ${north} ELSE ${south} END`,
+  );
+  const grants = await Promise.all(
+    ['1', '2', '3'].map((jwt) => signOn(storage, 'alice', { storeName: 'south', jwt })),
+  );
+  assert.deepEqual(
+    grants.map((grant) => grant?.storeName),
+    ['south', 'south', 'south'],
+  );
+});
+
+it('PostgreSQL: a user whose creation was lost in a failover does not become the user who was created since', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  const userOf = async (name: string) => (await signOn(storage, name))?.caller.user;
+  await userOf('alice');
+  await query(database.url, 'CREATE TABLE before AS TABLE plant_store.stores');
+  const lost = await userOf('bob');
+  await query(
+    database.url,
+    `DELETE FROM plant_store.users WHERE name = 'bob';
+     UPDATE plant_store.stores SET (last_user, grants) = (SELECT last_user, grants FROM before)`,
+  );
+  assert.equal(await userOf('carol'), lost);
+  assert.notEqual(await userOf('bob'), lost);
+});
+
+it('PostgreSQL: the next token or sign-on completes a store of which only the name was stored', async (t) => {
+  const database = await testDatabase(t, 'PostgreSQL');
+  await using storage = await database.open();
+  await query(
+    database.url,
+    `INSERT INTO plant_store.named_stores
+     VALUES (${keyOf('main')}, 'main', 42), (${keyOf('other')}, 'other', 43)`,
+  );
+  const byToken = await identify(storage, await addToken(storage, 'alice'));
+  const bySignOn = await signOn(storage, 'alice', { storeName: 'other' });
+  assert.deepEqual([byToken?.caller.store, bySignOn?.caller.store], [42, 43]);
 });

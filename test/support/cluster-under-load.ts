@@ -148,22 +148,19 @@ export class ClusterUnderLoad implements AsyncDisposable {
   }
 
   /** Ends the load, and describes what happened between these times. The coordinator has no stores. */
-  async report(faultAtMs: number, endMs: number, failed: Machine | undefined): Promise<Report> {
+  async report(faultAtMs: number, endMs: number, failed: Machine): Promise<Report> {
     await this.#stop();
     const { samples = [], falseAnswers = [] } = this.#load ?? {};
     const warmMs = (samples[0]?.dueMs ?? 0) + warmUpMs;
     const during = samples.filter(({ dueMs }) => dueMs > faultAtMs && dueMs < endMs);
     const counted = during.filter(({ dueMs }) => dueMs > faultAtMs + noticeMs);
-    const isOther = ({ machine }: Sample) => machine !== failed?.host;
+    const isOther = ({ machine }: Sample) => machine !== failed.host;
     const served = (kind: Sample['kind']): Served => {
       const select = (all: Sample[]) => all.filter((each) => isOther(each) && each.kind === kind);
       const quiet = select(samples.filter(({ dueMs }) => dueMs > warmMs && dueMs < faultAtMs));
       const noisy = select(counted);
-      const p99 = (all: Sample[]) =>
-        quantile(
-          all.map(({ latencyMs }) => latencyMs),
-          0.99,
-        );
+      const latencies = (all: Sample[]) => all.map(({ latencyMs }) => latencyMs);
+      const p99 = (all: Sample[]) => quantile(latencies(all), 0.99);
       const bad = noisy.filter(({ failure }) => failure !== '').length / noisy.length;
       return { count: noisy.length, bad, quietP99Ms: p99(quiet), p99Ms: p99(noisy) };
     };

@@ -145,17 +145,9 @@ export class Machine {
 
   #dropRules(): string[][] {
     const { port } = new URL(this.url);
-    return ['--dport', '--sport'].map((side) => [
-      'INPUT',
-      '-i',
-      'lo',
-      '-p',
-      'tcp',
-      side,
-      port,
-      '-j',
-      'DROP',
-    ]);
+    return ['--dport', '--sport'].map((side) =>
+      `INPUT -i lo -p tcp ${side} ${port} -j DROP`.split(' '),
+    );
   }
 
   /** From postmaster.pid, which lists the process, the data directory, the time of the start and the port. */

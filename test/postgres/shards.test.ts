@@ -1,13 +1,16 @@
 /**
- * The statements that read the tables of one shard.
+ * How the rows of a store are found on a Citus cluster, without one.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { maxSafeNat, sample } from 'fast-check';
 import { hashBigint } from '../../src/postgres/citus/hash.ts';
 import { findSql } from '../../src/postgres/tables/plant-statements.ts';
 import { tablesOfStore } from '../../src/postgres/citus/citus.ts';
 import { ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
 import { onShard } from '../../src/postgres/citus/shard-statement.ts';
+import { query } from '../support/postgres.ts';
+import { postgresUrl } from '../support/postgres-for-all.ts';
 import { ofShards } from './statements.ts';
 
 const maxNameBytes = 63;
@@ -20,7 +23,7 @@ function shardOf(rows: readonly ShardRow[]) {
   return shard;
 }
 
-it('a name has one text, also after one of the tables was replaced', () => {
+it('Citus: a name has one text, also after one of the tables was replaced', () => {
   const rows = tablesOfStore.map((table, at): ShardRow => [
     table,
     first,
@@ -44,11 +47,32 @@ it('a name has one text, also after one of the tables was replaced', () => {
   }
 });
 
-it('a store is not read by shard if a table is divided otherwise', () => {
+it('Citus: a store is not read by shard if a table is divided otherwise', () => {
   const rows = tablesOfStore.map((table, at): ShardRow => [table, first, last, 1, one, at + 1]);
   assert.ok(onShard(findSql, shardOf(rows)));
   const half = rows.map((row): ShardRow =>
     row[0] === 'plants' ? ['plants', 0, last, 1, one, 7] : row,
   );
   assert.equal(onShard(findSql, shardOf(half)), undefined);
+});
+
+it('Citus: a shard of one store, alone on its node, does not block the process', () => {
+  const isolated = hashBigint(123_456_789_012);
+  const map = new ShardMap([
+    ['stores', first, isolated - 1, 1, one, 1],
+    ['stores', isolated, isolated, 3, one, 2],
+    ['stores', isolated + 1, last, 2, one, 3],
+  ]);
+  const found = [...map.nodesOfStores()].map(([node]) => node);
+  assert.deepEqual(new Set(found), new Set([1, 2])); // and not for ever in search of a store on node 3
+});
+
+it('Citus: hashes are those of the server, which place rows on the nodes of a cluster', async () => {
+  const numbers = sample(maxSafeNat(), 1_000);
+  const [server] = await query(
+    await postgresUrl(),
+    `SELECT array_agg(hashint8(n) ORDER BY at) AS numbers
+     FROM unnest(ARRAY[${numbers.join()}]::bigint[]) WITH ORDINALITY AS given (n, at)`,
+  );
+  assert.deepEqual(server, { numbers: numbers.map(hashBigint) });
 });
