@@ -97,6 +97,9 @@ itOnce(
     }
     assert.equal(await removing, 'Removed user alice from store main. Moved 1201 plants to bob.');
     assert.ok(created > 3, `${created} plants were created meanwhile`);
+    const { changes } = await storage.log.list({ store: 'main', limit: 5_000 });
+    const moved = changes.filter(({ event }) => event === 'moved');
+    assert.ok(new Set(moved.map(({ position }) => position.version)).size >= 3, 'in batches');
     assert.equal(await plantsOf(storage, bob), 1_201 + created);
     assert.equal((await list(alice)).status, 401);
     assert.deepEqual((await list(carol)).json, []);
