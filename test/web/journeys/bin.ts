@@ -90,6 +90,7 @@ inBrowser('a plant that somebody else deleted or restored can be restored here t
   await page.locator('#rows').getByText('Ficus lyrata').click();
   await page.getByText('Someone has deleted this plant').waitFor();
   await page.locator('#plant-steps').getByText('Deleted').waitFor();
+  await page.locator('#rows').getByText('Ficus lyrata').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Restore' }).click();
   await toast(page, 'Restored “Ficus lyrata”.').waitFor();
   await assertNames(page, names);
