@@ -12,15 +12,14 @@ import { browser, inBrowser } from '../web/store.ts';
 /** Without an icon, the browser requests /favicon.ico. */
 const html = '<!doctype html><link rel="icon" href="data:,">';
 
-/** A service that allows the pages of these origins, and a page of a gateway with clients of either. */
-async function openClients(t: TestContext, corsOrigins: readonly string[]) {
-  const app = await startApp(t, { corsOrigins });
+/** A page of a gateway, the service behind it, and clients of either or of another service. */
+async function openGateway(t: TestContext) {
+  const app = await startApp(t);
   const gateway = await startGateway(t, app.address);
   gateway.plan.push(respond(200, html)); // unlike the page of the service, it can call other origins
   const { page, errors } = await openPage(await browser(), `${gateway.address}/`);
   t.after(() => page.context().close());
-  const token = await app.token('alice');
-  const clientOf = (url: string, timeoutMs = 30_000) =>
+  const clientOf = (url: string, token: string, timeoutMs = 30_000) =>
     page.evaluateHandle(
       async (given) => {
         const path = '/client/client.ts';
@@ -29,34 +28,62 @@ async function openClients(t: TestContext, corsOrigins: readonly string[]) {
       },
       { url, token, timeoutMs },
     );
-  return { app, gateway, errors, clientOf };
+  return { app, gateway, page, errors, clientOf };
 }
 
-inBrowser('the client calls another origin in a browser, and throws typed problems', async (t) => {
-  const { app, errors, clientOf } = await openClients(t, ['*']);
-  const store = await clientOf(app.address);
-  const ficus = { name: 'Ficus', tag: '🌵' };
-  const created = await store.evaluate((client, plant) => client.create(plant), ficus);
-  assert.deepEqual(created, { id: 1, plant: ficus, isReplay: false });
-  await store.evaluate((client) => client.create({ name: 'Aloe' }));
-  const listed = await store.evaluate((client) =>
-    Array.fromAsync(client.list({ pageSize: 1, fields: ['id'] })),
-  );
-  assert.deepEqual(listed, [{ id: 1 }, { id: 2 }]);
-  assert.equal((await store.evaluate((client) => client.token())).user, 'alice');
-  await store.evaluate((client) => client.delete(1));
-  assert.deepEqual(errors, []);
-  const problem = await store.evaluate((client) =>
-    client.get(1).catch((error: object) => ({ ...error })),
-  );
-  const name = 'PlantStoreError';
-  assert.partialDeepStrictEqual(problem, { name, kind: 'plant-not-found', status: 404 });
-  assert.match(JSON.stringify(problem), /"requestId":"[0-9a-f-]{36}"/);
+inBrowser('a page of an allowed origin calls the service, and reads its problems', async (t) => {
+  const { gateway, page, errors, clientOf } = await openGateway(t);
+  for (const allowed of [gateway.address, '*']) {
+    const app = await startApp(t, { corsOrigins: [allowed] });
+    const store = await clientOf(app.address, await app.token('alice'), 900);
+    const ficus = { name: 'Ficus', tag: '🌵' };
+    errors.length = 0;
+    const created = await store.evaluate((client, plant) => client.create(plant), ficus);
+    assert.deepEqual(created, { id: 1, plant: ficus, isReplay: false });
+    await store.evaluate((client) => client.create({ name: 'Aloe' }));
+    const listed = await store.evaluate((client) =>
+      Array.fromAsync(client.list({ pageSize: 1, fields: ['id'] })),
+    );
+    assert.deepEqual(listed, [{ id: 1 }, { id: 2 }]);
+    assert.equal((await store.evaluate((client) => client.token())).user, 'alice');
+    await store.evaluate((client) => client.delete(1));
+    assert.deepEqual(errors, []);
+    const problemOf = () =>
+      store.evaluate((client) => client.get(1).catch((error: object) => ({ ...error })));
+    const problem = await problemOf();
+    const name = 'PlantStoreError';
+    assert.partialDeepStrictEqual(problem, { name, kind: 'plant-not-found', status: 404 });
+    assert.match(JSON.stringify(problem), /"requestId":"[0-9a-f-]{36}"/);
+    const challenge = await page.evaluate(async (url) => {
+      const response = await fetch(url, { headers: { authorization: 'Bearer plant_0' } });
+      return [response.status, response.headers.get('www-authenticate')];
+    }, `${app.address}/plants`);
+    assert.deepEqual(challenge, [401, 'Bearer error="invalid_token"']);
+    await app.database.run('ALTER TABLE plants RENAME TO gone');
+    assert.partialDeepStrictEqual(await problemOf(), { status: 503, retryAfterSeconds: 1 });
+  }
+});
+
+inBrowser('a page of another origin reads and changes nothing', async (t) => {
+  const { app: behind, errors, clientOf } = await openGateway(t);
+  const other = await startApp(t, { corsOrigins: ['https://garden.example'] });
+  for (const { address, token, call } of [behind, other]) {
+    const alice = await token('alice');
+    const store = await clientOf(address, alice);
+    const problem = await store.evaluate((client) =>
+      client.create({ name: 'Ficus' }).catch((error: object) => ({ ...error })),
+    );
+    assert.partialDeepStrictEqual(problem, { kind: 'network', status: 0 });
+    assert.match(JSON.stringify(problem), /allow the pages of http:\S+ with --cors-origin\./);
+    assert.deepEqual((await call('GET', '/plants', { token: alice })).json, []);
+  }
+  assert.match(errors.join('\n'), /has been blocked by CORS policy/);
 });
 
 inBrowser('the client repeats what is safe, follows no redirect, and ends in time', async (t) => {
-  const { app, gateway, clientOf } = await openClients(t, []);
-  const store = await clientOf(gateway.address, 500);
+  const { app, gateway, clientOf } = await openGateway(t);
+  const token = await app.token('alice');
+  const store = await clientOf(gateway.address, token, 500);
   const get = () =>
     store.evaluate((client) => client.get(40).catch((error: object) => ({ ...error })));
   // Chromium itself repeats a request if a connection that it reuses is cut, so this is an error of the gateway.
@@ -64,7 +91,7 @@ inBrowser('the client repeats what is safe, follows no redirect, and ends in tim
     await forward();
     response.writeHead(502).end();
   });
-  const patient = await clientOf(gateway.address);
+  const patient = await clientOf(gateway.address, token);
   const created = await patient.evaluate((client) => client.create({ name: 'Ficus', id: 40 }));
   assert.deepEqual(created, { id: 40, plant: { name: 'Ficus', tag: '' }, isReplay: true });
   gateway.plan.push(respond(307, '', { location: '/plants/41' }));
@@ -78,12 +105,4 @@ inBrowser('the client repeats what is safe, follows no redirect, and ends in tim
     client.get(40, { signal: AbortSignal.timeout(50) }).catch((error: Error) => error.name),
   );
   assert.equal(aborted, 'TimeoutError');
-
-  // The service does not allow the page of the gateway.
-  const other = await clientOf(app.address);
-  const refused = await other.evaluate((client) =>
-    client.create({ name: 'Ficus' }).catch((error: object) => ({ ...error })),
-  );
-  assert.partialDeepStrictEqual(refused, { kind: 'network', status: 0 });
-  assert.match(JSON.stringify(refused), /allow the pages of http:\S+ with --cors-origin\./);
 });

@@ -40,13 +40,8 @@ describe('reading CSV', () => {
     );
   });
 
-  const faulty = {
-    'text after a closing quote': '"Monstera" 2,indoor',
-    'a quote inside a field without quotes': '5" pot,indoor',
-    'a quote that the next row closes': '"Monstera,indoor',
-  };
-  for (const [what, row] of Object.entries(faulty)) {
-    it(`refuses only the row with ${what}`, () => {
+  it('refuses only the row with a fault in its quotes', () => {
+    for (const row of ['"Monstera" 2,indoor', '5" pot,indoor', '"Monstera,indoor']) {
       const text = `name,tag\n${row}\nFicus,"a ""b"""\nAloe,c\n`;
       const records = [...readCsv(text, ',')];
       assert.deepEqual(records[0], { line: 1, fields: ['name', 'tag'] });
@@ -55,16 +50,7 @@ describe('reading CSV', () => {
         { line: 3, fields: ['Ficus', 'a "b"'] },
         { line: 4, fields: ['Aloe', 'c'] },
       ]);
-    });
-  }
-
-  it('refuses only the row whose quote is never closed', () => {
-    const records = [...readCsv('"a\nb\n', ',')];
-    assert.deepEqual(
-      records.map(({ line }) => line),
-      [1, 2],
-    );
-    assert.deepEqual(records[1], { line: 2, fields: ['b'] });
+    }
   });
 
   it('takes linear time for a large file with a fault in each row', { timeout: 10_000 }, () => {

@@ -152,10 +152,12 @@ describe('a call that changes nothing more a second time is repeated once', () =
     const { store, clientOf, plan } = await connect(t, eager);
     const direct = await clientOf('alice', { scopes });
     plan.push(cutAfter);
-    const key = { idempotencyKey: 'f81d4fae', fields: ['tag', 'id'] } as const;
+    const key = { idempotencyKey: 'a "key" \\', fields: ['tag', 'id'] } as const;
     const created = await store.create(ficus, key);
     assert.equal(created.isReplay, true);
     assert.equal(JSON.stringify(created.plant), '{"tag":"indoor","id":1}');
+    const reused = { kind: 'idempotency-key-reused' };
+    await assert.rejects(store.create({ name: 'Fern' }, key), reused);
     plan.push(cutAfter);
     await store.update(1, { tag: null });
     assert.equal((await direct.history(1)).length, 2);

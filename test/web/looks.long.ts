@@ -1,6 +1,5 @@
 /**
- * The states of the page, and the reference, with each rule of axe in every look; the places of menus; what the browser
- * loads and sends.
+ * The states of the page, and the reference, with each rule of axe in every look; the places of menus and what it loads.
  */
 import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
@@ -13,7 +12,6 @@ import { browser, inBrowser, openStore } from './store.ts';
 testStates(everyLook);
 await import('./rare/reference.ts');
 await import('./rare/loading.ts');
-await import('./rare/cors.ts');
 
 inBrowser('the reference is accessible in every look', async (t) => {
   const { address } = await startApp(t);

@@ -1,6 +1,7 @@
 /**
  * What people do with plants on the page, and the client in a browser: one browser for all of them.
  */
+await import('./plant-list.ts');
 await import('./journeys/session.ts');
 await import('./journeys/plants.ts');
 await import('./journeys/search.ts');

@@ -81,7 +81,8 @@ export function testStates(looks: readonly Look[]): void {
   const assertIn = async (page: Page, state: string) => assertAccessible(page, state, looks);
 
   inBrowser('signed out', async (t) => {
-    const signOn = { issuer: 'https://login.example', clientId: 'page', scope: 'openid' };
+    const issuer = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example/realms/garden`;
+    const signOn = { issuer, clientId: 'page', scope: 'openid' };
     const { address } = await startApp(t, { signOn });
     const { page } = await openPage(await browser(), `${address}/?code=c&state=s`);
     t.after(() => page.context().close());
@@ -90,6 +91,11 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'Open the store' }).click();
     await page.getByText('Paste the whole token').waitFor();
     await assertIn(page, 'signed out, with a fault');
+    await page.evaluate(`document.getElementById('renew').showModal()`);
+    await assertIn(page, 'a new sign-in');
+    await page.setViewportSize({ width: 360, height: 640 });
+    const { width = Infinity } = (await page.locator('#renew-start').boundingBox()) ?? {};
+    assert.ok(width < 320, 'the name of the provider wraps');
   });
 
   inBrowser('a link to another store', async (t) => {

@@ -32,6 +32,9 @@ export const shelf: TestPlant[] = [
   { name: 'Aloe vera' },
 ];
 
+/** The names of the plants of the shelf. */
+export const shelfNames = shelf.map(({ name }) => name);
+
 /** What the tests of a process share ends after them all. Those who use it need no context of the hook. */
 const file = { after: AsyncResource.bind(after) as TestContext['after'] };
 

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
-import { inBrowser, openStore, shelf } from '../store.ts';
+import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('the bin shows what was deleted by whom, and brings it back', async (t) => {
   const { page, app, errors } = await openStore(t);
@@ -85,14 +85,14 @@ inBrowser('a token that cannot write shows no control that it cannot use', async
 
 inBrowser('a plant that somebody else deleted or restored can be restored here too', async (t) => {
   const { page, app, token } = await openStore(t);
-  const names = shelf.map(({ name }) => name);
   await app.call('DELETE', '/plants/2', { token });
   await page.locator('#rows').getByText('Ficus lyrata').click();
   await page.getByText('Someone has deleted this plant').waitFor();
   await page.locator('#plant-steps').getByText('Deleted').waitFor();
+  await page.locator('#rows').getByText('Ficus lyrata').waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'Restore' }).click();
   await toast(page, 'Restored “Ficus lyrata”.').waitFor();
-  await assertNames(page, names);
+  await assertNames(page, shelfNames);
 
   await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
   await deleteChosen(page);
@@ -101,7 +101,7 @@ inBrowser('a plant that somebody else deleted or restored can be restored here t
   await app.call('POST', '/plants/3/restore', { token });
   await undo.click();
   await toast(page, 'Restored “Thymus vulgaris”.').waitFor();
-  await assertNames(page, names);
+  await assertNames(page, shelfNames);
 
   await app.call('DELETE', '/plants/4', { token });
   await page.getByRole('checkbox', { name: 'Select Aloe' }).click();

@@ -3,9 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { assertNames, press } from '../actions.ts';
-import { inBrowser, openStore, shelf } from '../store.ts';
-
-const all = shelf.map(({ name }) => name);
+import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser(
   'searches names and tags while somebody types, and keeps the text in the address',
@@ -23,7 +21,7 @@ inBrowser(
     await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
     assert.equal(await box.inputValue(), 'indoor');
     await box.fill(' ');
-    await assertNames(page, all);
+    await assertNames(page, shelfNames);
 
     await box.fill('e');
     await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
@@ -33,7 +31,7 @@ inBrowser(
       .getByRole('heading', { name: 'No plants with the tag “indoor” containing “rose”' })
       .waitFor();
     await page.getByRole('button', { name: 'Show all plants' }).click();
-    await assertNames(page, all);
+    await assertNames(page, shelfNames);
     assert.equal(await box.inputValue(), '');
     await page.goBack();
     await page.getByRole('heading', { name: 'No plants with the tag' }).waitFor();
@@ -41,7 +39,7 @@ inBrowser(
     await box.fill('');
     await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
     await page.getByRole('button', { name: 'Remove the filter' }).click();
-    await assertNames(page, all);
+    await assertNames(page, shelfNames);
     await box.fill('aloe');
     await assertNames(page, ['Aloe vera']);
     await page.getByRole('button', { name: 'Add plant' }).click();
@@ -74,7 +72,7 @@ inBrowser('one search at a time: the next one is for the newest text', async (t)
   await first;
   await press(page, 'l', 'o', 'e');
   assert.deepEqual(searched, ['a']);
-  await assertNames(page, all); // until the answer is there
+  await assertNames(page, shelfNames); // until the answer is there
   answer();
   await page.locator('#live').getByText('1 plant', { exact: true }).waitFor();
   await assertNames(page, ['Aloe vera']);

@@ -12,9 +12,7 @@ import {
   tabTo,
   toast,
 } from '../actions.ts';
-import { inBrowser, openStore, shelf } from '../store.ts';
-
-const names = shelf.map(({ name }) => name);
+import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser(
   'a link or a pasted token opens the store, and signing out deletes the token',
@@ -22,7 +20,7 @@ inBrowser(
     const access = { expiresAtMs: Date.now() + 86_400_000 };
     const { page, app, store, token, errors } = await openStore(t, { access });
     assert.equal(new URL(page.url()).hash, '');
-    await assertNames(page, names);
+    await assertNames(page, shelfNames);
     assert.equal(await page.title(), `${store} · Plant Store`);
     const kept = () =>
       page.evaluate('[Object.values(sessionStorage), Object.values(localStorage)]');
@@ -60,7 +58,7 @@ inBrowser(
     await tabTo(page, '#sign-in-token');
     await page.keyboard.insertText(`${app.address}/#token=${token}`);
     await page.keyboard.press('Enter');
-    await assertNames(page, names);
+    await assertNames(page, shelfNames);
   },
 );
 

@@ -13,7 +13,7 @@ import {
   sharesOf,
   tabTo,
 } from '../actions.ts';
-import { inBrowser, openStore, shelf } from '../store.ts';
+import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 const dayMs = 86_400_000;
 
@@ -71,7 +71,7 @@ inBrowser('plants of others are told apart, not changed, and leave with their sh
   await app.call('PUT', '/shares/alice', { token: bob, json: { access: 'read' } });
   await openSharing(page);
   await page.getByRole('button', { name: 'Close' }).click();
-  await assertNames(page, [...shelf.map(({ name }) => name), 'Of bob']);
+  await assertNames(page, [...shelfNames, 'Of bob']);
   const owners = page.locator('#rows .owner');
   assert.deepEqual(await owners.allInnerTexts(), ['alice', 'alice', 'alice', 'alice', 'bob']);
   assert.equal(await page.getByRole('checkbox').count(), 4);
@@ -94,10 +94,7 @@ inBrowser('plants of others are told apart, not changed, and leave with their sh
   await page.getByText('Nobody shares with you.').waitFor();
   await page.locator('#sharing-received-title:focus').waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
-  await assertNames(
-    page,
-    shelf.map(({ name }) => name),
-  );
+  await assertNames(page, shelfNames);
 });
 
 inBrowser('the keyboard alone creates a token, copies it, and revokes it', async (t) => {

@@ -3,11 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
-import { openPage } from '../../support/browser.ts';
-import { serve } from '../../support/command.ts';
-import { databaseFile, fill } from '../../support/database.ts';
 import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
-import { browser, inBrowser, openStore, shelf } from '../store.ts';
+import { inBrowser, openStore, shelf } from '../store.ts';
 
 inBrowser('scrolls to the end of a long list and back, with few rows at a time', async (t) => {
   const plants = 2_000;
@@ -32,11 +29,10 @@ inBrowser('scrolls to the end of a long list and back, with few rows at a time',
 });
 
 inBrowser('a range selects exactly what is between its ends, or nothing', async (t) => {
-  const { url, path } = databaseFile(t);
-  const token = await fill(path, 600);
-  const service = await serve(t, ['--database', url]);
-  const { page } = await openPage(await browser(), `${service.address}/#token=${token}`);
-  t.after(() => page.context().close());
+  const { app, page } = await openStore(t, { plants: [], context: {} });
+  const list = Array.from({ length: 600 }, (_, at) => ({ id: at + 1, name: 'Ivy', tag: '' }));
+  await app.database.fill(list);
+  await page.reload();
   await page.getByText('more than 500 plants', { exact: true }).waitFor();
   /** Scrolls to the row with this number. */
   const row = async (number: number) => {

@@ -2,12 +2,10 @@
  * The reference at /docs in a real browser: wide and narrow, by keyboard, without its script, and below a path.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { startApp } from '../../support/app.ts';
 import { openPage } from '../../support/browser.ts';
+import { startGateway } from '../../support/gateway.ts';
 import { browser, inBrowser } from '../store.ts';
 
 const unfold = "document.querySelectorAll('details').forEach((one) => (one.open = true))";
@@ -93,20 +91,8 @@ inBrowser('works without its script', async (t) => {
 });
 
 inBrowser('works under a path prefix', async (t) => {
-  const app = await startApp(t);
-  const proxy = createServer((incoming, outgoing) => {
-    const path = (incoming.url ?? '').replace(/^\/nursery\//, '/');
-    const forwarded = request({ port: app.port, path, headers: incoming.headers }, (response) => {
-      outgoing.writeHead(response.statusCode ?? 0, response.headers);
-      response.pipe(outgoing);
-    });
-    forwarded.end();
-  });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  t.after(() => proxy.close());
-  const { port } = proxy.address() as AddressInfo; // it listens on a port
-  const prefix = `http://127.0.0.1:${port}/nursery`;
+  const { address } = await startApp(t);
+  const { address: prefix } = await startGateway(t, address, { prefix: '/nursery' });
   const { page, errors } = await openPage(await browser(), `${prefix}/docs`);
   t.after(() => page.context().close());
   const sample = await page.locator('#livez .sample').first().textContent();

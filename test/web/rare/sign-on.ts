@@ -5,26 +5,9 @@ import assert from 'node:assert/strict';
 import type { Request } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
 import { violations } from '../../support/accessibility.ts';
-import { startApp } from '../../support/app.ts';
-import { openPage } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
 import { signInAtProvider, start, startExpired, tokenOf } from '../sign-on.ts';
-import { browser, inBrowser } from '../store.ts';
-
-inBrowser('the name of a provider fits on a phone, however long it is', async (t) => {
-  const issuer = `https://${'a'.repeat(60)}.${'b'.repeat(60)}.example/realms/garden`;
-  const app = await startApp(t, { signOn: { issuer, clientId: 'page', scope: 'openid' } });
-  const { page } = await openPage(await browser(), app.address, {
-    viewport: { width: 360, height: 640 },
-    colorScheme: 'dark',
-  });
-  t.after(() => page.context().close());
-  const widthOf = async (id: string) => (await page.locator(id).boundingBox())?.width ?? Infinity;
-  assert.ok((await widthOf('#sign-in-start')) < 320);
-  await page.evaluate(`document.getElementById('renew').showModal()`);
-  assert.ok((await widthOf('#renew-start')) < 320);
-  assert.deepEqual(await violations(page), []);
-});
+import { inBrowser } from '../store.ts';
 
 inBrowser('a page that loads with an expired token replaces it', async (t) => {
   const { page, ourErrors } = await startExpired(t);
@@ -105,7 +88,7 @@ inBrowser('a person signs in again if no other token can be had', async (t) => {
   await page.locator('#store').waitFor();
 });
 
-inBrowser('an ID token for another client, or an expired one, is refused', async (t) => {
+inBrowser('an ID token for another client or sign-in, or an expired one, is refused', async (t) => {
   const { provider, page } = await start(t);
   const claims: { now: Record<string, unknown> } = { now: {} };
   await page.route(`${provider.issuer}/token`, async (route) => {
@@ -130,6 +113,7 @@ inBrowser('an ID token for another client, or an expired one, is refused', async
     { exp: nowSeconds - 600 },
     { exp: undefined },
     { exp: 'tomorrow' },
+    { nonce: 'other' },
     { azp: 'other' },
     { aud: ['page', 'other'] },
     { aud: ['other'], azp: 'page' },
@@ -161,23 +145,4 @@ inBrowser('a page that failed to get another token tries again', async (t) => {
   provider.instead = undefined;
   await page.evaluate(`location.hash = ''`);
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
-});
-
-inBrowser('a response for another sign-in is refused', async (t) => {
-  const { app, page } = await start(t);
-  await page.locator('#sign-in-start').click();
-  await page.locator('input[name=login]').waitFor();
-  // The person returns to the page, where somebody has changed the nonce meanwhile.
-  const change = `{
-    const key = 'plant-store.sign-on /';
-    const pending = JSON.parse(sessionStorage.getItem(key));
-    sessionStorage.setItem(key, JSON.stringify({ ...pending, nonce: 'other' }));
-  }`;
-  const interaction = page.url();
-  await page.goto(app.address);
-  await page.evaluate(change);
-  await page.goto(interaction);
-  await signInAtProvider(page, 'alice');
-  await page.getByText('The response of the provider is for another sign-in.').waitFor();
-  assert.equal(await page.locator('#store').isVisible(), false);
 });
