@@ -34,7 +34,7 @@ function run(program: string, args: readonly string[]): void {
 }
 
 for (const name of Object.keys(generators)) {
-  test(`a client generated for ${name} supports the whole API`, async (t) => {
+  test(`a client generated for ${name} calls the service as documented`, async (t) => {
     const { clientOf }: { clientOf: ClientMaker } = await import(`./adapters/${name}.ts`);
     const { address, token } = await startApp(t);
     const client = clientOf(address, await token('alice'));

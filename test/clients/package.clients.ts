@@ -55,6 +55,8 @@ before(() => {
   cpSync(join(here, 'consumer/consumer.ts'), join(folder, 'consumer.ts'));
   writeFileSync(join(folder, program), programText);
   run(esbuild, join(folder, 'consumer.ts'), '--format=esm', `--outfile=${folder}/consumer.js`);
+  const bundle = ['--bundle', '--platform=node', '--format=cjs', '--log-level=warning'];
+  run(esbuild, join(folder, 'consumer.ts'), ...bundle, `--outfile=${folder}/bundle/node.cjs`);
 });
 
 after(() => rmSync(folder, { recursive: true }));
@@ -102,13 +104,14 @@ test('the package is the only one that is installed, and has the version of the 
   assert.match(readFileSync(map, 'utf8'), /"sourcesContent":\["\/\*\*/);
 });
 
-for (const [platform, command] of [
+for (const [platform, command, file = './consumer.js'] of [
   ['this Node', [process.execPath]],
   ['the oldest supported Node', oldestNode],
   ['Deno', [...npx('deno@2.9.6'), 'deno', 'run', '--allow-net', '--allow-read']],
+  ['a bundle for Node', [process.execPath], './bundle/node.cjs'],
 ] as const) {
   test(`the package works in ${platform}`, async (t) => {
-    const printed = await inFolder(...command, program, './consumer.js', await optionsOf(t));
+    const printed = await inFolder(...command, program, file, await optionsOf(t));
     assert.deepEqual(JSON.parse(printed), expected);
   });
 }
@@ -137,18 +140,6 @@ test('the package works in Jest, which requires CommonJS', async () => {
   );
   const jest = ['npx', '--yes', '--package=node@20.0.0', '--package=jest@30.5.2', '--', 'jest'];
   await inFolder(...jest, '--testMatch', '**/main.test.cjs');
-});
-
-test('the package works in a bundle for Node', async (t) => {
-  const flags = ['--bundle', '--platform=node', '--format=cjs', '--outfile=bundle/node.cjs'];
-  await inFolder(esbuild, 'consumer.ts', ...flags, '--log-level=warning');
-  const printed = await inFolder(
-    process.execPath,
-    program,
-    './bundle/node.cjs',
-    await optionsOf(t),
-  );
-  assert.deepEqual(JSON.parse(printed), expected);
 });
 
 test('the package works in a bundle for browsers', { skip: withoutBrowser }, async (t) => {

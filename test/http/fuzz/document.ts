@@ -129,14 +129,13 @@ const plainHeaders = /^(?:host|authorization|content-type|content-length|transfe
 
 /** Whether HTTP leaves open nothing about the request. */
 function isPlain(request: Request): boolean {
-  const { version, headers, trailer = '', extension = '' } = request;
+  const { version, headers } = request;
   return (
     version === '1.1' &&
     sent(request, 'host').join() === 'x' &&
     headers.every(([name]) => plainHeaders.test(name)) &&
     isFramed(request) &&
-    sent(request, 'content-type').length <= 1 &&
-    trailer + extension === ''
+    sent(request, 'content-type').length <= 1
   );
 }
 

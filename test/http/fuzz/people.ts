@@ -25,38 +25,34 @@ export type Person = (typeof people)[number];
 
 const [, alice, bob] = people;
 
-/** Every token: whose it is, and what it allows. No request needs `spare` and `other` in the end. */
-const tokens: readonly { name: string; person: Person; scopes: readonly Scope[] }[] = [
+/** What a request can show as its sender. */
+export interface Sender {
+  name: string;
+  person: Person;
+  scopes: readonly Scope[];
+}
+
+const tokens: readonly Sender[] = [
   ...people.map((person) => ({ name: person.name, person, scopes: person.scopes })),
-  { name: 'spare', person: alice, scopes: allScopes },
+  ...['spare', 'expired', 'revoked'].map((name) => ({ name, person: alice, scopes: allScopes })),
   { name: 'other', person: bob, scopes: allScopes },
   { name: 'reader', person: alice, scopes: ['plants:read'] },
   { name: 'writer', person: alice, scopes: ['plants:write'] },
   { name: 'sharer', person: alice, scopes: ['shares:write'] },
-  { name: 'expired', person: alice, scopes: allScopes },
-  { name: 'revoked', person: alice, scopes: allScopes },
 ];
 const invalid = ['expired', 'revoked', 'unknown'];
-const revocable = ['spare', 'other'];
+/** Requests can revoke these, and none needs them in the end. */
+export const revocable = ['spare', 'other'];
 
 /** Names of tokens in requests: `<alice>` is her token, `<alice~17>` the same but for the 18th character. */
 export type Tokens = Readonly<Record<string, string>>;
-
-export interface Sender {
-  person: Person;
-  scopes: readonly string[];
-  /** Whether a request can have revoked the token. */
-  isRevocable: boolean;
-}
 
 /** Who sends the request; undefined if it has no valid token. */
 export function senderOf(request: Request, all: Tokens): Sender | undefined {
   const [value = '', ...others] = sent(request, 'authorization');
   const [, text] = /^bearer +([!-~]+)$/i.exec(value) ?? [];
   const token = tokens.find(({ name }) => all[name] === text);
-  if (token === undefined || others.length > 0 || invalid.includes(token.name)) return undefined;
-  const { name, person, scopes } = token;
-  return { person, scopes, isRevocable: revocable.includes(name) };
+  return others.length > 0 || invalid.includes(token?.name ?? '') ? undefined : token;
 }
 
 const placeholder = /<([a-z]+)(?:~(\d+))?>/g;

@@ -13,9 +13,6 @@ export interface Request {
   body: Bytes;
   /** How the body is cut if Transfer-Encoding is chunked; the rest is the last chunk. */
   chunks?: readonly number[];
-  /** What comes behind the size of each chunk, and after the last one. */
-  extension?: Bytes;
-  trailer?: Bytes;
 }
 
 export function utf8Bytes(text: string): Bytes {
@@ -43,29 +40,26 @@ export function isFramed(request: Request): boolean {
   return (
     methods.test(request.method) &&
     (framing === '' || framing === String(request.body.length) || framing === 'chunked') &&
-    (codings.length === 0 || request.version === '1.1') &&
-    !/content-length/i.test(request.trailer ?? '')
+    (codings.length === 0 || request.version === '1.1')
   );
 }
 
-export function headOf({ method, target, version, headers }: Request): Bytes {
-  const lines = headers.map(([name, value]) => `${name}:${value}\r\n`);
-  return `${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`;
-}
-
 export function bytesOf(request: Request): Bytes {
-  return headOf(request) + (isChunked(request) ? chunked(request) : request.body);
+  const { method, target, version, headers, body } = request;
+  const lines = headers.map(([name, value]) => `${name}:${value}\r\n`);
+  const head = `${method} ${target} HTTP/${version}\r\n${lines.join('')}\r\n`;
+  return head + (isChunked(request) ? chunked(request) : body);
 }
 
-function chunked({ body, chunks = [], extension = '', trailer = '' }: Request): Bytes {
+function chunked({ body, chunks = [] }: Request): Bytes {
   let bytes = '';
   let from = 0;
   for (const size of [...chunks, body.length]) {
     const chunk = body.slice(from, from + size);
     from += chunk.length;
-    if (chunk !== '') bytes += `${chunk.length.toString(16)}${extension}\r\n${chunk}\r\n`;
+    if (chunk !== '') bytes += `${chunk.length.toString(16)}\r\n${chunk}\r\n`;
   }
-  return `${bytes}0${extension}\r\n${trailer}\r\n`;
+  return `${bytes}0\r\n\r\n`;
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

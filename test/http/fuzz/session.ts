@@ -12,6 +12,7 @@ import { presentTag } from './headers.ts';
 import {
   keepTokens,
   people,
+  revocable,
   senderOf,
   tokensFor,
   withIds,
@@ -158,10 +159,9 @@ class Session {
           assert.ok(wire.isFresh, 'closed or spoke without a request');
         const cuts = manner.kind === 'pieces' ? manner.cuts : [];
         await Promise.all(this.#wires.map((wire) => wire.write(bytes, cuts)));
-        if (manner.kind === 'half-closed') for (const wire of this.#wires) wire.halfClose();
         const { count, isOver } = await this.#answers(together, first);
         rest = rest.slice(count);
-        if (!isOver && last === -1 && manner.kind !== 'half-closed') continue;
+        if (!isOver && last === -1) continue;
       } catch (cause) {
         const { message } = cause as Error; // nothing else is thrown here
         throw new Error(`${message}\nsent ${manner.kind}: ${shown(bytes)}`, { cause });
@@ -238,10 +238,11 @@ class Session {
     if (operation.security?.length === 0) return wrongs;
     if (sender === undefined) mustBe(401, 'without a valid token');
     else if (answer.status === 401) {
-      if (!sender.isRevocable) wrongs.push('401 with a valid token');
+      if (!revocable.includes(sender.name)) wrongs.push('401 with a valid token');
     } else {
       const wanted = scopesOf(operation);
-      const isAllowed = wanted.length === 0 || wanted.some((one) => sender.scopes.includes(one));
+      const scopes: readonly string[] = sender.scopes;
+      const isAllowed = wanted.length === 0 || wanted.some((one) => scopes.includes(one));
       if (!isAllowed) mustBe(403, `without the scope ${wanted.join()}`);
     }
     return wrongs;
