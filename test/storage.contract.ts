@@ -140,9 +140,15 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         for (const id of [1, 2, 3, 4]) {
           const expected = seen.find((one) => one.id === id);
           assert.deepEqual(await find(storage, who, id), expected);
-          if (!expected) assert.equal(await storage.plants.delete(who, id), false);
+          if (expected) continue;
+          assert.equal(await storage.plants.delete(who, id), false);
+          assert.equal(await storage.plants.update(who, id, { name: 'x' }), undefined);
+          assert.equal(await storage.plants.restore(who, id), undefined);
         }
       }
+      const renamed = { ...his, name: 'renamed', owner: bob.user };
+      assert.deepEqual(await storage.plants.update(manager, 2, { name: 'renamed' }), renamed);
+      assert.deepEqual(await storage.plants.find(bob, 2), renamed);
       for (const [who, id] of [
         [alice, 1],
         [manager, 2],
@@ -176,6 +182,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       const alice = await caller('alice');
       await create(storage, alice, { name: 'a' });
       assert.deepEqual(await find(other, alice, 1), plant(1, 'a'));
+      await other.plants.update(alice, 1, { name: 'new' });
+      assert.deepEqual(await find(storage, alice, 1), plant(1, 'new'));
       await other.plants.delete(alice, 1);
       assert.equal(await find(storage, alice, 1), undefined);
       assert.equal((await create(other, alice, { name: 'b' })).id, 2);
@@ -401,6 +409,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         const [own, before, wider] = [await page([]), await page([bob]), await page([bob, carol])];
         const bobs = await create(writing, bob, { name: 'b' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
+        await writing.plants.update(bob, bobs.id, { name: 'new' });
+        bobs.name = 'new';
         const carols = await create(writing, carol, { name: 'c' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
         assert.deepEqual(await page([bob, carol]), [...wider, bobs, carols]);
