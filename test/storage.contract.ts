@@ -312,11 +312,12 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);
         const caller: ReadAccess = { store: 1, user: 1, read, write: [1], scopes: new Set() };
-        for (const filter of [{}, { tag: 'even' }, { q: 'ÉVEN' }, { tag: 'even', q: 'plant' }]) {
+        const filters = [{}, { tag: 'even', q: 'plant' }, { tag: 'even' }, { q: 'ÉVEN' }];
+        for (const filter of count === 3 ? filters : filters.slice(0, 2)) {
           const isFound = (id: number) => Object.keys(filter).length === 0 || id % 2 === 0;
           const expected = ids.filter((id) => ownerOf(id) <= count && isFound(id));
           const shown = `${count} owners, ${JSON.stringify(filter)}, limit `;
-          for (const limit of [count > 3 ? 100 : 7, expected.length, 1_000]) {
+          for (const limit of [count > 3 ? 200 : 7, expected.length, 1_000]) {
             if (limit === 0) continue;
             const pages = await pagesOf(storage, caller, { limit, ...filter });
             const all = expected.map((id) => `{"id":${id},"tag":"${tagOf(id)}"}`).join();
