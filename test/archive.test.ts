@@ -3,7 +3,7 @@
  * added there, or here with the reason why a copy does without it.
  */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { copiedColumns, tables } from '../src/copy/archive.ts';
 import { PostgresArchive } from '../src/postgres/archive.ts';
 import { columns as sqliteColumns } from '../src/sqlite/archive.ts';
@@ -12,36 +12,45 @@ import { databaseFile } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { testDatabase } from './support/storages.ts';
 
-/** Asserts that each `table.column` of the catalogue is copied, or else has a reason not to be. */
-function assertComplete(
-  catalogue: readonly string[],
-  copied: readonly string[],
-  notCopied: Record<string, string>,
-): void {
-  assert.deepEqual(catalogue.toSorted(), [...copied, ...Object.keys(notCopied)].toSorted());
+const ofSqlite = {
+  'grant_changes.count': 'shows them whether their grants are old',
+  'retention.confirmed_at': 'is set by the migration',
+  'retention.ahead_since': 'is about the clock of the copy',
+};
+
+const ofPostgres = {
+  'stores.writer': 'shows a replica whether its last changes were committed',
+  'stores.plants': 'is counted when it is missing',
+  'retention.id': 'is set by the migration',
+  'retention.confirmed_at': 'is set by the migration',
+  'retention.ahead_since': 'is about the clock of the copy',
+  'stores.grants': 'shows the replicas which of their grants are old',
+  'stores.last_user': 'follows from the users, and is set when they are added',
+  'named_stores.name': 'follows from the stores, and is added with them',
+  'named_stores.store': 'follows from the stores, and is added with them',
+  'named_stores.key': 'follows from the stores, and is added with them',
+};
+
+for (const [engine, copied, notCopied, catalogue] of [
+  ['SQLite', sqliteColumns, ofSqlite, columnsOfSqlite],
+  ['PostgreSQL', copiedColumns, ofPostgres, columnsOfPostgres],
+] as const)
+  it(`${engine}: copies every column except those that a copy does not need`, async (t) => {
+    const names = tables.flatMap((table) => copied[table].map((name) => `${table}.${name}`));
+    const expected = [...names, ...Object.keys(notCopied)];
+    assert.deepEqual((await catalogue(t)).toSorted(), expected.toSorted());
+  });
+
+async function columnsOfSqlite(t: TestContext): Promise<string[]> {
+  using database = openDatabase(databaseFile(t).path, { create: true });
+  const rows = database.prepare(`
+    SELECT tables.name || '.' || columns.name AS name
+    FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.type = 'table'`);
+  return rows.all().map(({ name }) => String(name));
 }
 
-it('SQLite: copies every column except those that a copy does not need', (t) => {
-  using database = openDatabase(databaseFile(t).path, { create: true });
-  const rows = database
-    .prepare(
-      `SELECT tables.name || '.' || columns.name AS name
-       FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
-       WHERE tables.type = 'table'`,
-    )
-    .all();
-  assertComplete(
-    rows.map(({ name }) => String(name)),
-    tables.flatMap((table) => sqliteColumns[table].map((name) => `${table}.${name}`)),
-    {
-      'grant_changes.count': 'shows them whether their grants are old',
-      'retention.confirmed_at': 'is set by the migration',
-      'retention.ahead_since': 'is about the clock of the copy',
-    },
-  );
-});
-
-it('PostgreSQL: copies every column except those that a copy does not need', async (t) => {
+async function columnsOfPostgres(t: TestContext): Promise<string[]> {
   const database = await testDatabase(t, 'PostgreSQL');
   await (await database.open())[Symbol.asyncDispose](); // to create the schema
   const rows = await query(
@@ -50,23 +59,8 @@ it('PostgreSQL: copies every column except those that a copy does not need', asy
      FROM information_schema.columns
      WHERE table_schema = 'plant_store' AND table_name <> 'migrations' -- describes the schema itself`,
   );
-  assertComplete(
-    (rows as { name: string }[]).map(({ name }) => name), // as the statement names it
-    tables.flatMap((table) => copiedColumns[table].map((name) => `${table}.${name}`)),
-    {
-      'stores.writer': 'shows a replica whether its last changes were committed',
-      'stores.plants': 'is counted when it is missing',
-      'retention.id': 'is set by the migration',
-      'retention.confirmed_at': 'is set by the migration',
-      'retention.ahead_since': 'is about the clock of the copy',
-      'stores.grants': 'shows the replicas which of their grants are old',
-      'stores.last_user': 'follows from the users, and is set when they are added',
-      'named_stores.name': 'follows from the stores, and is added with them',
-      'named_stores.store': 'follows from the stores, and is added with them',
-      'named_stores.key': 'follows from the stores, and is added with them',
-    },
-  );
-});
+  return (rows as { name: string }[]).map(({ name }) => name); // as the statement names it
+}
 
 it('PostgreSQL: the grants of a copied store have a version that no other database has', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');

@@ -48,23 +48,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       ]);
     });
 
-    it('are for those who can write the plant, whose owner stays', async () => {
-      const { storage, store, caller } = scene();
-      const [alice, bob] = [await caller('alice'), await caller('bob')];
-      const maria = await caller('maria', 'manager');
-      const stranger = await caller('alice', 'manager', `${store} elsewhere`);
-      const { id } = await storage.plants.create(alice, { name: 'a' });
-      for (const [who, of] of [
-        [bob, id],
-        [stranger, id],
-        [alice, id + 1],
-      ] as const)
-        assert.equal(await storage.plants.update(who, of, { name: 'x' }), undefined);
-      const updated = { id, name: 'b', tag: '', owner: alice.user };
-      assert.deepEqual(await storage.plants.update(maria, id, { name: 'b' }), updated);
-      assert.deepEqual(await storage.plants.find(alice, id), updated);
-    });
-
     it('are refused with the reason to those who can see the plant, and not to others', async () => {
       const { storage, caller, callers, grant, share } = scene();
       const [alice, before] = await callers('alice', 'bob');
@@ -90,22 +73,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       assert.equal((await storage.plants.find(alice, 1))?.name, 'a');
       await share('alice', 'bob', 'write');
       assert.ok(await storage.plants.restore(before, 2));
-    });
-
-    it('are seen by another process at once', async () => {
-      const { storage, other, token } = scene();
-      const alice = await token('alice');
-      const caller = await alice.caller();
-      const { id } = await storage.plants.create(caller, { name: 'a' });
-      for (const [at, writing] of [storage, other, storage, other].entries()) {
-        const name = `n${at}`;
-        await writing.plants.update(caller, id, { name });
-        for (const reading of [storage, other]) {
-          const present = await alice.caller(reading);
-          assert.equal((await reading.plants.find(present, id))?.name, name);
-          assert.deepEqual(await listOf(reading, present), [{ id, name, tag: '' }]);
-        }
-      }
     });
 
     it('are refused if their condition does not hold, and so are deletions', async () => {

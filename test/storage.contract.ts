@@ -140,9 +140,15 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         for (const id of [1, 2, 3, 4]) {
           const expected = seen.find((one) => one.id === id);
           assert.deepEqual(await find(storage, who, id), expected);
-          if (!expected) assert.equal(await storage.plants.delete(who, id), false);
+          if (expected) continue;
+          assert.equal(await storage.plants.delete(who, id), false);
+          assert.equal(await storage.plants.update(who, id, { name: 'x' }), undefined);
+          assert.equal(await storage.plants.restore(who, id), undefined);
         }
       }
+      const renamed = { ...his, name: 'renamed', owner: bob.user };
+      assert.deepEqual(await storage.plants.update(manager, 2, { name: 'renamed' }), renamed);
+      assert.deepEqual(await storage.plants.find(bob, 2), renamed);
       for (const [who, id] of [
         [alice, 1],
         [manager, 2],
@@ -176,6 +182,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       const alice = await caller('alice');
       await create(storage, alice, { name: 'a' });
       assert.deepEqual(await find(other, alice, 1), plant(1, 'a'));
+      await other.plants.update(alice, 1, { name: 'new' });
+      assert.deepEqual(await find(storage, alice, 1), plant(1, 'new'));
       await other.plants.delete(alice, 1);
       assert.equal(await find(storage, alice, 1), undefined);
       assert.equal((await create(other, alice, { name: 'b' })).id, 2);
@@ -304,11 +312,12 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);
         const caller: ReadAccess = { store: 1, user: 1, read, write: [1], scopes: new Set() };
-        for (const filter of [{}, { tag: 'even' }, { q: 'ÉVEN' }, { tag: 'even', q: 'plant' }]) {
+        const filters = [{}, { tag: 'even', q: 'plant' }, { tag: 'even' }, { q: 'ÉVEN' }];
+        for (const filter of count === 3 ? filters : filters.slice(0, 2)) {
           const isFound = (id: number) => Object.keys(filter).length === 0 || id % 2 === 0;
           const expected = ids.filter((id) => ownerOf(id) <= count && isFound(id));
           const shown = `${count} owners, ${JSON.stringify(filter)}, limit `;
-          for (const limit of [count > 3 ? 100 : 7, expected.length, 1_000]) {
+          for (const limit of [count > 3 ? 200 : 7, expected.length, 1_000]) {
             if (limit === 0) continue;
             const pages = await pagesOf(storage, caller, { limit, ...filter });
             const all = expected.map((id) => `{"id":${id},"tag":"${tagOf(id)}"}`).join();
@@ -401,6 +410,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         const [own, before, wider] = [await page([]), await page([bob]), await page([bob, carol])];
         const bobs = await create(writing, bob, { name: 'b' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
+        await writing.plants.update(bob, bobs.id, { name: 'new' });
+        bobs.name = 'new';
         const carols = await create(writing, carol, { name: 'c' });
         assert.deepEqual(await page([bob]), [...before, bobs]);
         assert.deepEqual(await page([bob, carol]), [...wider, bobs, carols]);

@@ -45,15 +45,6 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
       assert.equal(listed.find((one) => one.id === id)?.label, 'phone');
     });
 
-    it('are created with no token that is revoked', async () => {
-      const { storage, other, grant } = scene();
-      const alice = await grant('alice');
-      await createOwn(storage, alice);
-      await other.identity.revokeToken(alice.tokenId, 5);
-      await rejectsWith('invalid-token', createOwn(storage, alice));
-      assert.equal((await tokensOf(storage, alice.caller)).length, 2);
-    });
-
     it('are all in the list, or refused, if their creator is revoked at the same moment', async () => {
       const { storage, other, grant } = scene();
       const alice = await grant('alice');

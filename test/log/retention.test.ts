@@ -6,7 +6,7 @@ import { Retention } from '../../src/log/retention.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken } from '../support/app.ts';
 import { serve } from '../support/command.ts';
-import { it, itOnce, testDatabase } from '../support/storages.ts';
+import { itOnce, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -14,7 +14,7 @@ const dayMs = 24 * 60 * 60 * 1_000;
 const changesIn = async (storage: Storage) =>
   (await storage.log.list({ store: 'main', limit: 100 })).changes.length;
 
-it('a service removes what is too old while nobody writes', async (t) => {
+itOnce('a service removes what is too old while nobody writes', async (t) => {
   const database = await testDatabase(t);
   await using storage = await database.open();
   await addToken(storage, 'alice');

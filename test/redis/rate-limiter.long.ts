@@ -5,9 +5,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { freePort } from '../support/postgres.ts';
 import { without } from '../support/programs.ts';
-import { startRedis } from '../support/redis.ts';
+import { connect, setUp, startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
-import { connect, setUp } from './rate-limiter.ts';
 
 describe('commands to Redis', { skip: without('redis-server') }, () => {
   it('are sent one at a time while Redis does not reply', async (t) => {

@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { TokenBuckets, type Rate, type RateLimiter } from '../../src/shared/token-buckets.ts';
-import { startRedis } from '../support/redis.ts';
+import { connect, setUp, startRedis } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import { without } from '../support/programs.ts';
-import { connect, setUp } from './rate-limiter.ts';
 
 /** A request waits for Redis for 250 ms, and this machine can be busy. */
 const maxWaitMs = 2_000;

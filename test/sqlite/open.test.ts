@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   linkSync,
@@ -17,13 +18,14 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
-import { run, runHere, runOk, runProcess } from '../support/command.ts';
+import { run, runHere, runOk } from '../support/command.ts';
 import { databaseFile, fill, soundIds } from '../support/database.ts';
 import { tempFolder } from '../support/temp.ts';
 import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
@@ -53,6 +55,25 @@ function setVersion(path: string, version: number): void {
   database.exec(`PRAGMA user_version = ${number}; PRAGMA journal_mode = DELETE`);
 }
 
+const openFile = new URL('../../src/sqlite/file/open.ts', import.meta.url);
+/** A thread that opens each file at the same moment as all others. */
+const opening = `
+  const { workerData: { paths, arrived, threads, module } } = require('node:worker_threads');
+  import(module).then(({ openDatabase }) => {
+    for (const [at, path] of paths.entries()) {
+      Atomics.add(arrived, at, 1);
+      Atomics.notify(arrived, at);
+      for (let count; (count = Atomics.load(arrived, at)) < threads;)
+        Atomics.wait(arrived, at, count);
+      try {
+        openDatabase(path, { create: true }).close();
+      } catch (error) {
+        console.error(error);
+        process.exitCode = 1;
+      }
+    }
+  });`;
+
 describe('opening a database', () => {
   it('creates a file that only its owner can read, with every umask', (t) => {
     const { folder, path } = databaseFile(t);
@@ -80,12 +101,14 @@ describe('opening a database', () => {
     assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 
-  it('lets several processes create and migrate the same new file at the same time', async (t) => {
-    const { path, url } = databaseFile(t);
-    const migrate = () => runProcess(['migrate', '--database', url]);
-    const outcomes = await Promise.all([migrate(), migrate(), migrate()]);
-    for (const { status, stderr } of outcomes) assert.deepEqual([status, stderr], [0, '']);
-    assert.deepEqual(soundIds(path), []);
+  it('lets several threads create and migrate the same new file at the same time', async (t) => {
+    const paths = Array.from({ length: 10 }, () => databaseFile(t).path);
+    const arrived = new Int32Array(new SharedArrayBuffer(4 * paths.length));
+    const workerData = { paths, arrived, threads: 4, module: openFile.href };
+    const threads = [1, 2, 3, 4].map(() => new Worker(opening, { eval: true, workerData }));
+    const ended = threads.map(async (thread) => once(thread, 'exit'));
+    assert.deepEqual(await Promise.all(ended), [[0], [0], [0], [0]]);
+    for (const path of paths) assert.deepEqual(soundIds(path), []);
   });
 
   it('treats names with a special meaning in SQLite as file names', async (t) => {

@@ -1,11 +1,17 @@
 /**
- * A Redis server that runs for one test, and stores nothing on disk.
+ * A Redis server that runs for one test and stores nothing on disk, and what counts requests in it.
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { pino } from 'pino';
+import { RedisRateLimiter } from '../../src/redis/rate-limiter.ts';
+import type { Rate } from '../../src/shared/token-buckets.ts';
+import { call } from './app.ts';
+import { runOk, serve, type Service } from './command.ts';
+import { databaseFile } from './database.ts';
 import { freePort } from './postgres.ts';
 
 export interface Redis {
@@ -57,4 +63,20 @@ async function launch(port: number, password?: string) {
     }
   }
   throw new Error('redis-server does not start. On Debian: apt-get install redis-server');
+}
+
+/** Connects to Redis, and disconnects after the test. */
+export async function connect(t: TestContext, url: string, rate: Rate): Promise<RedisRateLimiter> {
+  const limiter = await RedisRateLimiter.connect(url, rate, pino({ level: 'silent' }));
+  t.after(() => limiter[Symbol.asyncDispose]());
+  return limiter;
+}
+
+/** A store with a token. Starts services of it with these arguments, and sends them requests. */
+export async function setUp(t: TestContext, args: readonly string[]) {
+  const { url } = databaseFile(t);
+  const token = await runOk(['token', 'create', 'alice', '--database', url, '--yes']);
+  const start = () => serve(t, ['--database', url, ...args]);
+  const ask = ({ address }: Service) => call(`${address}/plants`, 'GET', { token });
+  return { start, ask };
 }

@@ -12,6 +12,7 @@ import {
   openSync,
   readdirSync,
   rmSync,
+  statSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -53,9 +54,9 @@ export class TemporaryFile implements Disposable {
 
   constructor(target: string) {
     removeAbandoned(dirname(target));
-    this.path = target + partialSuffix + randomUUID();
-    closeSync(openSync(this.path + lockSuffix, 'wx', 0o600));
-    this.#lock = lockOf(this.path, 1_000); // another process can be looking at it
+    const [path, lock] = newLock(target);
+    this.path = path;
+    this.#lock = lock;
     closeSync(openSync(this.path, 'wx', 0o600));
     process.once('exit', this.#remove);
   }
@@ -71,6 +72,20 @@ export class TemporaryFile implements Disposable {
 
 const lockSuffix = '-lock';
 const lockName = /\.partial-[\da-f-]{36}-lock$/;
+
+/** Until it is locked, another process can remove it as abandoned: then there is a new one. */
+function newLock(target: string): [path: string, lock: DatabaseSync] {
+  for (;;) {
+    const path = target + partialSuffix + randomUUID();
+    closeSync(openSync(path + lockSuffix, 'wx', 0o600));
+    const inode = () => statSync(path + lockSuffix, { throwIfNoEntry: false })?.ino;
+    const created = inode();
+    const lock = lockOf(path, 1_000); // another process can be looking at it
+    if (created !== undefined && created === inode()) return [path, lock];
+    removeTemporary(path);
+    lock.close();
+  }
+}
 
 /** Throws SQLite's error if another process has the lock. */
 function lockOf(path: string, timeout: number): DatabaseSync {

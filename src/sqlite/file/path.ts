@@ -57,6 +57,8 @@ function refuseSecondPath(file: string): void {
     (other) => lstatSync(join(folder, other), { throwIfNoEntry: false })?.ino === ino,
   );
   if (nlink === 1 + links.filter((other) => isOwnLink(other, name)).length) return;
+  // A creation or a restore may have removed its link before the folder was read.
+  if (statSync(file, { throwIfNoEntry: false })?.nlink !== nlink) return refuseSecondPath(file);
   const seen = links.find((other) => other !== name && !isOwnLink(other, name));
   throw new Refusal(
     `${file} has ${nlink} hard links${seen === undefined ? '' : `, such as ${join(folder, seen)}`}. ` +
