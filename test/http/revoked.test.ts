@@ -10,9 +10,9 @@ import { scopes } from '../../src/access/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
-import { override, startApp, type TestApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import { startProvider } from '../support/provider.ts';
-import { it } from '../support/storages.ts';
+import { fileScope, itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 
 /** A user with two plants, of which one is deleted, a share with carol, and three tokens. */
@@ -82,24 +82,24 @@ class Gate {
     this.#held = undefined;
   }
 
-  wrap(storage: Storage): Storage {
+  wrap(real: Storage): Storage {
     const pass = async () => {
       this.#reached.resolve();
       await this.#held?.promise;
     };
-    return override(storage, {
+    return override(real, {
       plants: {
-        delete: async (...args) => pass().then(() => storage.plants.delete(...args)),
-        restore: async (...args) => pass().then(() => storage.plants.restore(...args)),
+        delete: async (...args) => pass().then(() => real.plants.delete(...args)),
+        restore: async (...args) => pass().then(() => real.plants.restore(...args)),
       },
-      shares: { end: async (...args) => pass().then(() => storage.shares.end(...args)) },
+      shares: { end: async (...args) => pass().then(() => real.shares.end(...args)) },
       identity: {
         revokeToken: async (id, at, by) => {
           if (by !== undefined) await pass();
-          return storage.identity.revokeToken(id, at, by);
+          return real.identity.revokeToken(id, at, by);
         },
         identify: async (credential) =>
-          storage.identity.identify(credential).finally(() => {
+          real.identity.identify(credential).finally(() => {
             if (this.#isBodyHeld) this.#reached.resolve();
           }),
       },
@@ -139,8 +139,17 @@ class Gate {
   }
 }
 
-async function newPerson({ call, token: create }: TestApp, name: string): Promise<Person> {
-  const createOne = () => create(name, { scopes });
+const gate = new Gate();
+const scope = fileScope();
+const provider = await startProvider(scope);
+const app = await startApp(scope, {
+  verifier: new Verifier(provider.options()),
+  wrap: (storage) => gate.wrap(storage),
+});
+const { call, storage } = app;
+
+async function newPerson(name: string): Promise<Person> {
+  const createOne = () => app.token(name, { scopes });
   const [token, ended, spare] = [await createOne(), await createOne(), await createOne()];
   const createPlant = async () => {
     const created = await call('POST', '/plants?fields=id', { token, json: { name: 'first' } });
@@ -155,7 +164,7 @@ async function newPerson({ call, token: create }: TestApp, name: string): Promis
 }
 
 /** What a user sees of the store. */
-async function stateOf({ call }: TestApp, { token }: Person) {
+async function stateOf({ token }: Person) {
   const see = async (target: string) => (await call('GET', target, { token })).json;
   const tokens = (await see('/tokens')) as { id: string; state: string }[]; // the service has sent it
   return {
@@ -178,47 +187,38 @@ describe('a write in progress', () => {
     assert.deepEqual(writes.map(({ operation }) => operation).toSorted(), documented.toSorted());
   });
 
-  it('is refused if its token is revoked, and changes nothing', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
+  it('is refused if its token is revoked, and changes nothing', async () => {
     for (const write of writes) {
-      const alice = await newPerson(app, `alice at ${write.operation.replaceAll('/', ' ')}`);
-      const before = await stateOf(app, alice);
+      const alice = await newPerson(`alice at ${write.operation.replaceAll('/', ' ')}`);
+      const before = await stateOf(alice);
       const id = idOf(alice.ended);
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.identity.revokeToken(id, Date.now()),
+        storage.identity.revokeToken(id, Date.now()),
       );
       assert.partialDeepStrictEqual(response, refused, write.operation);
       assert.match(response.text, /The token is revoked/);
       before.tokens.set(id, 'revoked');
-      assert.deepEqual(await stateOf(app, alice), before, write.operation);
+      assert.deepEqual(await stateOf(alice), before, write.operation);
     }
   });
 
-  it('is carried out if only a token of somebody else is revoked', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
-    const alice = await newPerson(app, 'alice');
+  it('is carried out if only a token of somebody else is revoked', async () => {
+    const alice = await newPerson('alice');
     for (const write of writes) {
       const bobs = await app.token('bob');
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.identity.revokeToken(idOf(bobs), Date.now()),
+        storage.identity.revokeToken(idOf(bobs), Date.now()),
       );
       assert.equal(response.status, write.status, `${write.operation}: ${response.text}`);
     }
   });
 
-  it('is refused if the user of its JWT is removed', async (t) => {
-    const gate = new Gate();
-    const provider = await startProvider(t);
-    const verifier = new Verifier(provider.options());
-    const app = await startApp(t, { verifier, wrap: (storage) => gate.wrap(storage) });
-    const { storage } = app;
+  it('is refused if the user of its JWT is removed', async () => {
     await app.token('dave');
     const dave = await storage.users.find('main', 'dave');
     assert.ok(dave);
     for (const [at, write] of writes.filter(({ isOwnOnly }) => isOwnOnly !== true).entries()) {
-      const alice = await newPerson(app, `alice ${at}`);
+      const alice = await newPerson(`alice ${at}`);
       const iat = Math.floor(Date.now() / 1_000) - 60;
       const jwt = await provider.sign({ sub: alice.name, scope: scopes.join(' '), iat });
       const response = await gate.send(app.port, jwt, write, alice, async () => {
@@ -235,17 +235,15 @@ describe('a write in progress', () => {
     }
   });
 
-  it('changes no plant of others if its user is no manager any more', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
-    const alice = await newPerson(app, 'alice');
+  it('changes no plant of others if its user is no manager any more', async () => {
+    const alice = await newPerson('anna');
     for (const write of writes.filter(({ operation }) => operation.includes('/plants/{id}'))) {
       const eve = await app.token('eve', { role: 'manager' });
       const response = await gate.send(app.port, eve, write, alice, () =>
         app.token('eve', { role: 'member' }),
       );
       assert.equal(response.status, 404, write.operation);
-      assert.deepEqual((await stateOf(app, alice)).plants, [{ id: alice.plant, name: 'first' }]);
+      assert.deepEqual((await stateOf(alice)).plants, [{ id: alice.plant, name: 'first' }]);
     }
   });
 });
