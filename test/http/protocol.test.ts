@@ -152,20 +152,15 @@ it('returns 400 for an invalid Host', async () => {
 });
 
 it('uses the host of an absolute URL instead of the Host header', async () => {
-  const statuses = {
-    'http://plants.example/livez': 200,
-    'HTTPS://[::1]:8080/livez': 200,
-    'http://alice@x/livez': 400,
-    'http://x:65536/livez': 400,
-    'http:///livez': 400,
-    'http://?/livez': 400,
-    'http://x?/livez': 200,
-    'http://x': 200,
-    'http://x/plants': 401,
-  };
-  for (const [target, status] of Object.entries(statuses)) {
-    const answer = await exchange(port, request(`GET ${target}`, ['Host: other.example']));
-    assert.equal(answer.split(' ')[1], String(status), target);
+  for (const [status, targets] of Object.entries({
+    200: 'http://plants.example/livez HTTPS://[::1]:8080/livez http://x?/livez http://x',
+    400: 'http://alice@x/livez http://x:65536/livez http:///livez http://?/livez',
+    401: 'http://x/plants',
+  })) {
+    for (const target of targets.split(' ')) {
+      const answer = await exchange(port, request(`GET ${target}`, ['Host: other.example']));
+      assert.equal(answer.split(' ')[1], status, target);
+    }
   }
   const wrong = await exchange(port, request('GET http://x/livez', ['Host: a b']));
   assert.match(wrong, /^HTTP\/1\.1 400 /);
@@ -277,14 +272,8 @@ it('accepts 100 headers, and refuses more instead of dropping some', async () =>
     assert.equal(countResponses(answer), 1, answer);
     return read(answer).status;
   };
-  for (const [headers, status] of [
-    [100, 201],
-    [101, 431],
-    [102, 431],
-    [2_500, 431],
-  ] as const) {
-    assert.equal(await answered(headers), status);
-  }
+  const statuses = [await answered(100), await answered(101), await answered(2_500)];
+  assert.deepEqual(statuses, [201, 431, 431]);
 });
 
 it('accepts lists of 64 members and paths of 4,096 characters, and refuses longer ones', async () => {
@@ -334,21 +323,17 @@ it('refuses two Content-Types, with a body and without', async () => {
 
 it('decodes paths for every method, but not %2F to a slash', async () => {
   const { lines } = await newUser();
-  for (const [firstLine, status] of Object.entries({
-    'GET /%70lants': 200,
-    'GET /%70lants/%31': 404,
-    'OPTIONS /%70lants': 204,
-    'OPTIONS /pl%61nts/%31': 204,
-    'PUT /%70lants': 405,
-    'PROPFIND /%70lants': 405,
-    'GET /plants%2F1': 404,
-    'OPTIONS /plants%2F1': 404,
-    'PUT /plants%2f1': 404,
-    'PUT /%2570lants': 404,
-    'PUT /%zz': 400,
-    'OPTIONS /%ff': 400,
+  for (const [status, requests] of Object.entries({
+    200: 'GET /%70lants',
+    204: 'OPTIONS /%70lants|OPTIONS /pl%61nts/%31',
+    400: 'PUT /%zz|OPTIONS /%ff',
+    404: 'GET /%70lants/%31|GET /plants%2F1|OPTIONS /plants%2F1|PUT /plants%2f1|PUT /%2570lants',
+    405: 'PUT /%70lants|PROPFIND /%70lants',
   })) {
-    assert.equal(read(await exchange(port, request(firstLine, lines))).status, status, firstLine);
+    for (const firstLine of requests.split('|')) {
+      const answer = read(await exchange(port, request(firstLine, lines)));
+      assert.equal(answer.status, Number(status), firstLine);
+    }
   }
 });
 
