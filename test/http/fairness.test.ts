@@ -6,42 +6,81 @@ import { once } from 'node:events';
 import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { startApp, type TestApp } from '../support/app.ts';
+import type { TestContext } from 'node:test';
+import { startApp } from '../support/app.ts';
 import { resetsLate } from '../support/connection.ts';
-import { itOnce as it, storageOf } from '../support/storages.ts';
+import { fileScope, itOnce as it, storageOf } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const connections = 128;
 const owners = 999;
 
+const scope = fileScope();
+let counted = 0;
+const app = await startApp(scope, {
+  addRoutes: (instance) =>
+    instance.get('/counted', async () => {
+      const endMs = performance.now() + 1;
+      while (performance.now() < endMs);
+      return { counted: ++counted };
+    }),
+});
+const [alice, bob] = [await app.token('alice'), await app.token('bob')];
+await addOwners(storageOf(scope) === 'SQLite' ? 'user' : 'id');
+
 /** Owners who share with alice, and have few of the plants in the store. */
-async function addOwners({ database }: TestApp, userColumn: string): Promise<void> {
+async function addOwners(userColumn: string): Promise<void> {
   const numbers = (last: number) =>
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
   const store = '(SELECT min(store) FROM stores)';
-  await database.run(`
+  await app.database.run(`
     ${numbers(owners + 1)} INSERT INTO users (store, ${userColumn}, name, role)
     SELECT ${store}, 1000 + n, 'owner ' || n, 'member' FROM numbers`);
-  await database.run(`
+  await app.database.run(`
     ${numbers(owners)} INSERT INTO shares (store, owner, user_name, access, since)
     SELECT ${store}, 1000 + n, 'alice', 'read', n FROM numbers`);
-  await database.run(`
+  await app.database.run(`
     ${numbers(30 * owners)} INSERT INTO plants (store, id, owner, tag, name)
     SELECT ${store}, n, 1001 + (CASE WHEN n % 10 = 0 THEN (n / 10) % ${owners} ELSE ${owners} END), '', 'x'
     FROM numbers`);
 }
 
-async function connected(port: number): Promise<Socket> {
-  const socket = connect(port, '127.0.0.1');
-  socket.on('error', () => {}); // the service can close before its clients
-  await once(socket, 'connect');
-  return socket;
+async function connectMany(t: TestContext, count: number): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, async () => {
+    const socket = connect(app.port, '127.0.0.1');
+    socket.on('error', () => {}); // the service can close before its clients
+    t.after(() => socket.destroy());
+    await once(socket, 'connect');
+    return socket;
+  });
+  return Promise.all(sockets);
 }
 
+const requestOf = (path: string, token?: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: x\r\n${token === undefined ? '' : `Authorization: Bearer ${token}\r\n`}\r\n`;
+
+/** Gets a path, by default on a new connection. */
+async function ask(path: string, token: string, agent: Agent | false = false): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const sent = get(app.address + path, { agent, headers });
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  await text(response);
+  assert.equal(response.statusCode, 200);
+}
+
+it('handles no request of a client that has disconnected while the request waited for its turn', async (t) => {
+  if (resetsLate) return t.skip(resetsLate);
+  const sockets = await connectMany(t, connections);
+  await app.call('GET', '/livez'); // all connections are accepted
+  for (const socket of sockets) {
+    socket.write(requestOf('/counted'));
+    socket.resetAndDestroy();
+  }
+  await ask('/livez', bob);
+  assert.ok(counted < connections / 2, `${counted} were handled first`);
+});
+
 it('pages of many owners on many connections let requests of others pass', async (t) => {
-  const app = await startApp(t);
-  const [alice, bob] = [await app.token('alice'), await app.token('bob')];
-  await addOwners(app, storageOf(t) === 'SQLite' ? 'user' : 'id');
   const target = '/plants?limit=100&fields=id';
   const { json } = await app.call('GET', target, { token: alice });
   assert.equal((json as unknown[]).length, 100);
@@ -49,40 +88,27 @@ it('pages of many owners on many connections let requests of others pass', async
 
   let answered = 0;
   let refused = 0;
-  const sockets = await Promise.all(Array.from({ length: connections }, () => connected(app.port)));
-  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  const sockets = await connectMany(t, connections);
   for (const socket of sockets) {
     socket.on('data', (bytes: Buffer) => {
       if (bytes.includes('HTTP/1.1 ')) answered++;
       if (bytes.includes('HTTP/1.1 503')) refused++;
     });
   }
-  const head = (path: string) =>
-    `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice}\r\n\r\n`;
   // So that the service has accepted all connections, and started a request with a valid token on each.
-  for (const socket of sockets) socket.write(head('/plants/1'));
+  for (const socket of sockets) socket.write(requestOf('/plants/1', alice));
   await until('all are accepted', () => answered === connections);
-  /** By default on a new connection. */
-  const ask = async (path: string, token: string, agent: Agent | false = false) => {
-    const headers = { authorization: `Bearer ${token}` };
-    const [response] = (await once(get(app.address + path, { agent, headers }), 'response')) as [
-      IncomingMessage,
-    ];
-    await text(response);
-    assert.equal(response.statusCode, 200);
-    return answered;
-  };
   const proxy = new Agent({ keepAlive: true, maxSockets: 1 }); // a connection for requests of all users
   t.after(() => proxy.destroy());
   for (let round = 1; round <= 3; round++) {
     await ask('/plants?limit=20', alice, proxy);
     answered = 0;
-    for (const socket of sockets) socket.write(head(target));
-    const before = await Promise.all([
-      ask('/plants?limit=20', bob),
-      ask('/plants?limit=20', bob, proxy),
-      ask('/livez', bob),
-    ]);
+    for (const socket of sockets) socket.write(requestOf(target, alice));
+    const before = await Promise.all(
+      [ask('/plants?limit=20', bob), ask('/plants?limit=20', bob, proxy), ask('/livez', bob)].map(
+        (asked) => asked.then(() => answered),
+      ),
+    );
     t.diagnostic(`${before.join(', ')} of ${connections} responses came first`);
     for (const count of before) assert.ok(count < connections / 2, `${count} came first`);
     await until('all have their responses', () => answered === connections);
@@ -91,16 +117,11 @@ it('pages of many owners on many connections let requests of others pass', async
 });
 
 it('reads of clients who have closed their side of the connection end', async (t) => {
-  const app = await startApp(t);
-  const alice = await app.token('alice');
-  await addOwners(app, storageOf(t) === 'SQLite' ? 'user' : 'id');
-  const sockets = await Promise.all(Array.from({ length: 300 }, () => connected(app.port)));
+  const sockets = await connectMany(t, 150);
   let answered = 0;
   const closed = sockets.map(async (socket) => {
     socket.once('data', () => answered++);
-    socket.end(
-      `GET /plants?q=nothing HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${alice}\r\n\r\n`,
-    );
+    socket.end(requestOf('/plants?q=nothing', alice));
     await once(socket, 'close');
   });
   await Promise.all(closed);
@@ -110,17 +131,12 @@ it('reads of clients who have closed their side of the connection end', async (t
 });
 
 it('a first request passes those of many callers and strangers who never pause', async (t) => {
-  const app = await startApp(t);
-  const [alice, bob] = [await app.token('alice'), await app.token('bob')];
-  const sockets = await Promise.all(
-    Array.from({ length: 2 * connections }, () => connected(app.port)),
-  );
-  t.after(() => sockets.forEach((socket) => socket.destroy()));
+  const carol = await app.token('carol');
+  const sockets = await connectMany(t, 2 * connections);
   let answered = 0;
   const started = new Set<Socket>();
   for (const [at, socket] of sockets.entries()) {
-    const token = at % 2 === 0 ? `Authorization: Bearer ${alice}\r\n` : '';
-    const bytes = `GET /plants?limit=20 HTTP/1.1\r\nHost: x\r\n${token}\r\n`;
+    const bytes = requestOf('/plants?limit=20', at % 2 === 0 ? carol : undefined);
     socket.on('data', () => {
       answered++;
       started.add(socket);
@@ -129,41 +145,10 @@ it('a first request passes those of many callers and strangers who never pause',
     socket.write(bytes);
   }
   await until('all have had a response', () => started.size === sockets.length, 60_000);
-  for (const [path, token] of [
-    ['/livez', bob],
-    ['/plants?limit=20', bob],
-  ] as const) {
+  for (const path of ['/livez', '/plants?limit=20']) {
     const before = answered;
-    const headers = { authorization: `Bearer ${token}` };
-    const sent = get(app.address + path, { agent: false, headers });
-    const [response] = (await once(sent, 'response')) as [IncomingMessage];
-    await text(response);
-    assert.equal(response.statusCode, 200);
+    await ask(path, bob);
     t.diagnostic(`${answered - before} responses came before that of ${path}`);
     assert.ok(answered - before < 10 * connections, `${answered - before} came before ${path}`);
   }
-});
-
-it('handles no request of a client that has disconnected while the request waited for its turn', async (t) => {
-  if (resetsLate) return t.skip(resetsLate);
-  let handled = 0;
-  const { port, address, call } = await startApp(t, {
-    addRoutes: (app) =>
-      app.get('/counted', async () => {
-        const endMs = performance.now() + 1;
-        while (performance.now() < endMs);
-        return { handled: ++handled };
-      }),
-  });
-  const sockets = await Promise.all(Array.from({ length: connections }, () => connected(port)));
-  await call('GET', '/livez'); // all connections are accepted
-  for (const socket of sockets) {
-    socket.write('GET /counted HTTP/1.1\r\nHost: x\r\n\r\n');
-    socket.resetAndDestroy();
-  }
-  const [response] = (await once(get(`${address}/livez`, { agent: false }), 'response')) as [
-    IncomingMessage,
-  ];
-  await text(response);
-  assert.ok(handled < connections / 2, `${handled} were handled first`);
 });

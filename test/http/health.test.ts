@@ -118,11 +118,16 @@ test('a service that is stopping is not ready, and logs at most 20 failures of a
   for (let at = 0; at < 200; at++) await fail();
   const seconds = Math.ceil((performance.now() - startedMs) / 1_000);
   assert.ok(entries().length >= 20 && entries().length <= 20 * seconds);
+  const counted = () =>
+    entries()
+      .map(({ suppressed = 0 }) => 1 + suppressed)
+      .reduce((sum, count) => sum + count);
   await until('the next entry counts those without one', async () => {
     await fail();
-    const counted = entries().map(({ suppressed = 0 }) => 1 + suppressed);
-    return counted.reduce((sum, count) => sum + count) === failures;
+    return counted() === failures;
   });
+  await fail();
+  assert.equal(counted(), failures, 'they are counted once');
 });
 
 /** Blocks all writes to the only store, as another program can. Returns what ends that. */

@@ -19,6 +19,10 @@ function placesOf({ json: body }: Answer): string[] {
   return errors.map((fault) => ('pointer' in fault ? fault.pointer : fault.parameter));
 }
 
+/** A body whose name has these bytes. */
+const nameOf = (...bytes: number[]) =>
+  new Uint8Array(Buffer.concat([Buffer.from('{"name":"'), Buffer.from(bytes), Buffer.from('"}')]));
+
 describe('an invalid body', () => {
   const bodies: Record<string, [body: string | Uint8Array<ArrayBuffer>, places: string[]]> = {
     'no body': ['', ['']],
@@ -28,14 +32,8 @@ describe('an invalid body', () => {
     'an array': ['[{"name":"a"}]', ['']],
     'a string': ['"name"', ['']],
     null: ['null', ['']],
-    'invalid UTF-8': [
-      new Uint8Array([...Buffer.from('{"name":"'), 0xff, ...Buffer.from('"}')]),
-      [''],
-    ],
-    'an overlong encoding': [
-      new Uint8Array([...Buffer.from('{"name":"'), 0xc0, 0xaf, 0x22, 0x7d]),
-      [''],
-    ],
+    'invalid UTF-8': [nameOf(0xff), ['']],
+    'an overlong encoding': [nameOf(0xc0, 0xaf), ['']],
     'no name': ['{}', ['/name']],
     'a null name': ['{"name":null}', ['/name']],
     'a number for a name': ['{"name":5}', ['/name']],

