@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { balance, noBalancer as skip } from './support/balancer.ts';
-import { serve, type Service } from './support/command.ts';
-import { databaseFile, fill } from './support/database.ts';
+import type { Service } from './support/command.ts';
 import { exchange, request } from './support/raw.ts';
+import { startService } from './support/service.ts';
 import { partialRequests, startSlowClients, type SlowClients } from './support/slow-clients.ts';
 import { until } from './support/until.ts';
 
@@ -30,10 +30,8 @@ it(
 );
 
 it('one address cannot take every connection from the others', { skip }, async (t) => {
-  const { path, url } = databaseFile(t);
-  await fill(path, 0);
-  const { address } = await serve(t, ['--database', url]);
-  const port = Number(new URL(await balance(t, [address])).port);
+  const { service } = await startService(t);
+  const port = Number(new URL(await balance(t, [service.address])).port);
   const open = new Set<Socket>();
   t.after(() => open.forEach((socket) => socket.destroy()));
   let refused = 0;
@@ -57,9 +55,7 @@ it('one address cannot take every connection from the others', { skip }, async (
 async function keepsAnswering(
   t: TestContext,
 ): Promise<{ answered: number; slowestMs: number; slow: SlowClients }> {
-  const { path, url } = databaseFile(t);
-  const token = await fill(path, 1);
-  const service = await serve(t, ['--database', url]);
+  const { service, token } = await startService(t, { plants: 1 });
   const port = Number(new URL(await balance(t, [service.address])).port);
   const get = request('GET /plants?fields=id', ['Host: x', `Authorization: Bearer ${token}`]);
   const slow = startSlowClients(t, port, partialRequests(slowConnections));

@@ -23,7 +23,7 @@ it('kill -9 during writes loses no acknowledged change', async (t) => {
     const work = Array.from({ length: users }, (_, at) =>
       book.work(users * round + at + 1, () => isRunning),
     );
-    const enough = created() + 100;
+    const enough = created() + 60;
     await until('enough plants are written', () => created() >= enough);
     const killed = service.stop('SIGKILL');
     isRunning = false;

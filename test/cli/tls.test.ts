@@ -185,6 +185,10 @@ describe('serve with a certificate', { skip: without('openssl') }, () => {
     const silent = connect({ host: '127.0.0.1', port });
     silent.on('error', () => {}); // it is dropped
     await once(silent, 'connect');
+    const inHandshake = connect({ host: '127.0.0.1', port });
+    inHandshake.on('error', () => {}); // it is dropped too
+    inHandshake.write(Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])); // the beginning of a ClientHello
+    await once(inHandshake, 'connect');
     service.child.kill('SIGTERM');
     await until('it stops', () => entries(service, /"msg":"stopping"/).length > 0);
     partial.write(livez.slice(20));

@@ -49,13 +49,12 @@ it(
   async (t) => {
     const { folder, url } = databaseFile(t);
     chownSync(folder, nobody, nobody);
-    const create = () => runOk(['token', 'create', 'alice', '--database', url]);
-    const args = ['--database', url];
-    const service = await serve(t, args, { uid: nobody });
+    const database = ['--database', url];
+    const create = () => runOk(['token', 'create', 'alice', ...database]);
+    await runOk(['migrate', ...database], { uid: nobody });
     const first = await create();
-    await service.stop();
+    const { address } = await serve(t, database, { uid: nobody });
     const second = await create();
-    const { address } = await serve(t, args, { uid: nobody });
     for (const token of [first, second]) {
       const json = { name: 'Monstera' };
       assert.equal((await call(`${address}/plants`, 'POST', { token, json })).status, 201);

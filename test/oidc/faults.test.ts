@@ -37,7 +37,7 @@ async function start(t: TestContext) {
 }
 
 /** At most some services at a time, because each has threads and connections of its own. */
-const concurrency = 6;
+const concurrency = sizeOf({ usual: 3, long: 4 });
 
 /** The kid of a key that the provider has never had. */
 const unknown = { kid: 'unknown' };
@@ -110,7 +110,7 @@ describe('a provider', { concurrency }, () => {
     provider.requests.length = 0;
     const startedMs = performance.now();
     const tokens = await Promise.all(
-      Array.from({ length: 200 }, (_, at) => provider.sign({}, { kid: `unknown ${at}` })),
+      Array.from({ length: 50 }, (_, at) => provider.sign({}, { kid: `unknown ${at}` })),
     );
     const answers = await Promise.all(tokens.map(ask));
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([401]));
@@ -145,33 +145,6 @@ describe('a provider', { concurrency }, () => {
     assert.equal((await ask(await token('alice'))).status, 200);
     await provider.start();
     await until('it is found', async () => (await ask(theirs)).status === 200);
-  });
-
-  it('that rotates its keys has no token refused while requests run', async (t) => {
-    const { provider, ask } = await start(t);
-    const end = new AbortController();
-    const statuses: number[] = [];
-    const runClient = async () => {
-      while (!end.signal.aborted) {
-        const { status } = await ask(await provider.sign());
-        statuses.push(status);
-      }
-    };
-    const runAttacker = async () => {
-      while (!end.signal.aborted)
-        assert.equal((await ask(await provider.sign({}, unknown))).status, 401);
-    };
-    const clients = [runClient(), runClient(), runClient(), runAttacker()];
-    for (const kid of sizeOf({ usual: ['second'], long: ['second', 'third'] })) {
-      const count = statuses.length;
-      const next = await makeKey(kid);
-      provider.publish([next, ...provider.keys]);
-      provider.keys = [next, ...provider.keys];
-      await until('tokens of the new key were used', () => statuses.length > count + 10);
-    }
-    end.abort();
-    await Promise.all(clients);
-    assert.deepEqual(new Set(statuses), new Set([200]));
   });
 
   it('has tokens verified again under another key of the same id', async (t) => {
@@ -210,6 +183,36 @@ describe('a provider', { concurrency }, () => {
     });
   }
 });
+
+// Alone, because its clients use a processor for as long as two fetches take.
+if (sizeOf({ usual: false, long: true })) {
+  it('a provider that rotates its keys has no token refused while requests run', async (t) => {
+    const { provider, ask } = await start(t);
+    const end = new AbortController();
+    const statuses: number[] = [];
+    const runClient = async () => {
+      while (!end.signal.aborted) {
+        const { status } = await ask(await provider.sign());
+        statuses.push(status);
+      }
+    };
+    const runAttacker = async () => {
+      while (!end.signal.aborted)
+        assert.equal((await ask(await provider.sign({}, unknown))).status, 401);
+    };
+    const clients = [runClient(), runClient(), runClient(), runAttacker()];
+    for (const kid of ['second', 'third']) {
+      const count = statuses.length;
+      const next = await makeKey(kid);
+      provider.publish([next, ...provider.keys]);
+      provider.keys = [next, ...provider.keys];
+      await until('tokens of the new key were used', () => statuses.length > count + 10);
+    }
+    end.abort();
+    await Promise.all(clients);
+    assert.deepEqual(new Set(statuses), new Set([200]));
+  });
+}
 
 describe('many tokens that must be verified', () => {
   it('from one address do not keep out those of another', async (t) => {

@@ -16,12 +16,15 @@ const drainTimeoutMs = 10_000;
  * connection is left. The app closes each connection with its next response (the onSend hook of app.ts).
  */
 export function createDrain(server: Server): (sockets: readonly NetServer[]) => Promise<void> {
+  const hasTls = 'setSecureContext' in server;
   const connections = new Set<Socket>();
   // With TLS there are two sockets for each connection: the accepted one, and one for the data after the handshake.
+  const secured = new Set<Socket>();
   for (const event of ['connection', 'secureConnection']) {
     server.on(event, (socket: Socket) => {
-      connections.add(socket);
-      socket.once('close', () => connections.delete(socket));
+      const sets = event === 'connection' ? [connections] : [connections, secured];
+      for (const set of sets) set.add(socket);
+      socket.once('close', () => sets.forEach((set) => set.delete(socket)));
     });
   }
   // For Node, a connection is idle once its response is written, even if the client has not read it. So none is
@@ -39,9 +42,19 @@ export function createDrain(server: Server): (sockets: readonly NetServer[]) => 
         for (const socket of connections) socket.destroy();
       } else if (!isSending()) {
         server.closeIdleConnections();
-        // For Node 24, a connection on which nothing was received is not idle.
-        for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
+        // For Node, connections in their TLS handshake are not idle, not even if their client has gone meanwhile. Nor is,
+        // for Node 24, a connection on which nothing was received.
+        const ends = new Set(secured.values().map(endOf));
+        const isInHandshake = (socket: Socket) => hasTls && !ends.has(endOf(socket));
+        for (const socket of connections) {
+          if (socket.bytesRead === 0 || isInHandshake(socket)) socket.destroy();
+        }
       }
     }
   };
+}
+
+/** The other end of a connection. */
+function endOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
