@@ -28,7 +28,9 @@ async function agrees(
   const processes = [app, await startApp(t, { open: () => app.database.open() })] as const;
   const property = fc.asyncProperty(arbitrary, (all) => agree(processes, all));
   const numRuns = runsOf[storageOf(t)];
-  await rounds(t, (_, seed) => fc.assert(property, { seed, numRuns }));
+  // So that a failure is shown before the test times out, although its steps could become fewer.
+  const bounded = { interruptAfterTimeLimit: 100_000, markInterruptAsFailure: true };
+  await rounds(t, (_, seed) => fc.assert(property, { seed, numRuns, ...bounded }));
 }
 
 let stores = 0;
