@@ -17,7 +17,7 @@ it('returns the response of a plain in-memory model for every random request', (
   agrees(t, steps(requests), { SQLite: 10, PostgreSQL: 4 }));
 
 it('decides for every user, plant and operation as the model does', (t) =>
-  agrees(t, accessSteps(20), { SQLite: 2, PostgreSQL: 1 }));
+  agrees(t, accessSteps(60), { SQLite: 2, PostgreSQL: 1 }));
 
 async function agrees(
   t: TestContext,
@@ -28,7 +28,9 @@ async function agrees(
   const processes = [app, await startApp(t, { open: () => app.database.open() })] as const;
   const property = fc.asyncProperty(arbitrary, (all) => agree(processes, all));
   const numRuns = runsOf[storageOf(t)];
-  await rounds(t, (_, seed) => fc.assert(property, { seed, numRuns }));
+  // So that a failure is shown before the test times out, although its steps could become fewer.
+  const bounded = { interruptAfterTimeLimit: 50_000, markInterruptAsFailure: true };
+  await rounds(t, (_, seed) => fc.assert(property, { seed, numRuns, ...bounded }));
 }
 
 let stores = 0;

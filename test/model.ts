@@ -98,14 +98,13 @@ export class Model {
       }
       case 'shares': {
         const ofStore = this.#shares.filter(({ store }) => store === person.store);
-        const given = ofStore
-          .filter(({ owner }) => owner === person.user)
-          .map((share) => ({ user: share.user, access: share.access }));
-        const received = ofStore
-          .filter((share) => share.user === person.user)
-          .map(({ owner, access }) => ({ user: owner, access }));
-        const byName = { given: given.toSorted(inOrder), received: received.toSorted(inOrder) };
-        return { status: 200, text: JSON.stringify(byName) };
+        const sharesOf = (side: 'owner' | 'user', other: 'owner' | 'user') =>
+          ofStore
+            .filter((share) => share[side] === person.user)
+            .map((share) => ({ user: share[other], access: share.access }))
+            .toSorted(inOrder);
+        const both = { given: sharesOf('owner', 'user'), received: sharesOf('user', 'owner') };
+        return { status: 200, text: JSON.stringify(both) };
       }
     }
   }
