@@ -203,7 +203,20 @@ describe('entity tags', () => {
     ['""', false, false],
     ['W/"x"', false, false],
   ];
-  const malformed = ['x', 'E E', 'w/E', 'W/ E', '"x', "'x'", '*, E', 'E; x', '"a b"', '**'];
+  const malformed = [
+    'x',
+    'E E',
+    'w/E',
+    'W/ E',
+    '"x',
+    "'x'",
+    '*, E',
+    'E; x',
+    '"a b"',
+    '**',
+    '',
+    ',',
+  ];
 
   const headersOf = (name: string, value: string, etag: string) => ({
     [name]: value.replaceAll('E', etag),
