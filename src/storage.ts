@@ -46,8 +46,11 @@ export interface Storage extends AsyncDisposable {
   /** Resolves if the storage can respond to reads. */
   check(): Promise<void>;
 
-  /** Commits a write to a store that changes nothing, or rejects as another write would. */
-  checkWrites(store: number): Promise<void>;
+  /**
+   * Commits a write to a store that changes nothing, or rejects as another write would. After a write that found no space,
+   * `needsSpace` demands that there is some for a large plant.
+   */
+  checkWrites(store: number, needsSpace: boolean): Promise<void>;
 
   /** Whether another primary accepts writes, although requests do not reach it. */
   readonly hasRival?: boolean;

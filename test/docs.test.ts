@@ -171,6 +171,21 @@ test('every test named in the documentation exists', () => {
   assert.ok(tests > 0);
 });
 
+test('the table of log entries has each message of the service', () => {
+  const page = readFileSync(join(root, 'docs/reference/operation.md'), 'utf8');
+  const shown = [...page.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code);
+  const starts = shown.filter((code) => code.endsWith('...')).map((code) => code.slice(0, -3));
+  const calls = /\blog\.(?:info|warn|error)\((?:[^'()]|\([^()]*\))*'([^']+)'/g;
+  const messages = globSync('src/**/*.ts', { cwd: root }).flatMap((file) =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(calls)].map(([, message = '']) => message),
+  );
+  assert.ok(messages.includes('disk full'));
+  for (const message of messages) {
+    const isShown = shown.includes(message) || starts.some((start) => message.startsWith(start));
+    assert.ok(isShown, `docs/reference/operation.md does not have "${message}"`);
+  }
+});
+
 test('every link inside the documentation leads to an existing file and heading', () => {
   let links = 0;
   for (const [file, page] of documents) {

@@ -7,9 +7,11 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { maxId } from '../plants/ids.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
 import { sql } from './pool/connection.ts';
+import type { BoundStatement } from './pool/pool.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
 import { appenderTo, openLog } from './tables/log.ts';
@@ -26,8 +28,18 @@ interface OpenOptions extends ReadinessOptions, WriteSettings {
   onRival?: ClusterEvents['onRival'];
 }
 
+/** As long as a name and a tag can be, but too short to be stored elsewhere. */
+const largeText = `repeat('x', 1200)`;
+
 const checkSql = {
   write: sql`UPDATE plant_store.stores SET version = version WHERE store = $1`,
+  // Rows of which a table has no free place if it cannot grow, as an update of the row above always has one.
+  addPlant: sql`
+    INSERT INTO plant_store.plants (store, id, owner, tag, name)
+    VALUES ($1, ${String(maxId)}, 0, '', ${largeText}) ON CONFLICT (store, id) DO NOTHING`,
+  addChange: sql`
+    INSERT INTO plant_store.changes (store, version, number, event, at, name, is_restorable)
+    VALUES ($1, -1, 0, '', 0, ${largeText}, 0)`,
   privileges: sql`
     SELECT bool_and(
       has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')
@@ -79,8 +91,15 @@ export class PostgresStorage implements Storage {
     return this.#readiness.check();
   }
 
-  async checkWrites(store: number): Promise<void> {
+  async checkWrites(store: number, needsSpace: boolean): Promise<void> {
     const server = await this.#cluster.ofStore(store);
+    if (needsSpace) {
+      const large: BoundStatement[] = [
+        [checkSql.addPlant, [store]],
+        [checkSql.addChange, [store]],
+      ];
+      await server.transactInTwo(large, () => []); // rolls back
+    }
     const [, [[hasPrivileges] = []] = []] = await server.transact(
       [checkSql.write, [store]],
       [checkSql.privileges, []],

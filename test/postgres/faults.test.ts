@@ -84,26 +84,72 @@ describe('PostgreSQL: the service', () => {
     );
     const url = server.url().replace(/plants:[^@]*@/, 'service:service@');
     await using service = await openPostgres(url);
-    await service.checkWrites(store);
+    await service.checkWrites(store, false);
     const failing = { name: 'Problem', kind: 'storage-unavailable' };
     await server.query('REVOKE INSERT ON plant_store.plants FROM service');
-    await assert.rejects(service.checkWrites(store), failing);
+    await assert.rejects(service.checkWrites(store, false), failing);
     await server.query('GRANT INSERT ON plant_store.plants TO service');
-    await service.checkWrites(store);
+    await service.checkWrites(store, false);
     await waitFor('missing');
     const isWritten = () =>
-      service.checkWrites(store).then(
+      service.checkWrites(store, false).then(
         () => true,
         () => false,
       );
     await until('commits wait', async () => !(await isWritten()));
-    await assert.rejects(service.checkWrites(store), failing); // the last one has locked the row
+    await assert.rejects(service.checkWrites(store, false), failing); // the last one has locked the row
     await waitFor('');
     await until('it is written', isWritten);
   });
 });
 
 describe('PostgreSQL: the service', { concurrency: true }, () => {
+  it('knows that a table cannot grow, although the row of the store can be updated', async (t) => {
+    const { url } = await testDatabase(t, 'PostgreSQL');
+    const storage = await openPostgres(url);
+    const checks: Promise<void>[] = [];
+    const app = await startApp(t, {
+      async open() {
+        const checkWrites = storage.checkWrites.bind(storage);
+        return Object.assign(storage, {
+          checkWrites(store: number, needsSpace: boolean) {
+            const check = checkWrites(store, needsSpace);
+            checks.push(check);
+            return check;
+          },
+        });
+      },
+    });
+    const token = await app.token('alice');
+    const create = async () => app.call('POST', '/plants', { token, json: { name: 'n' } });
+    await query(
+      url,
+      `CREATE FUNCTION plant_store.refuse() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$`,
+    );
+    for (const table of ['plants', 'changes']) {
+      checks.length = 0;
+      await query(
+        url,
+        `CREATE TRIGGER refuse BEFORE INSERT ON plant_store.${table}
+         FOR EACH ROW EXECUTE FUNCTION plant_store.refuse()`,
+      );
+      assert.match((await create()).text, /storage-full/);
+      await until('a write is tried', () => checks.length > 0);
+      await assert.rejects(async () => checks[0], { kind: 'storage-full' });
+      await query(url, `DROP TRIGGER refuse ON plant_store.${table}`);
+      assert.equal((await create()).status, 201);
+      await until('a write works', async () =>
+        (checks.at(-1) ?? Promise.reject()).then(
+          () => true,
+          () => false,
+        ),
+      );
+    }
+    const plants = await query(url, 'SELECT name FROM plant_store.plants');
+    assert.deepEqual(plants, [{ name: 'n' }, { name: 'n' }]);
+  });
+
   it('responds in time and correctly while the database hangs, and recovers', async (t) => {
     const { url, proxy } = await databaseBehindProxy(t);
     const app = await startApp(t, { open: () => openPostgres(url) });

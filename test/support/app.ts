@@ -187,7 +187,7 @@ export function override(
     users: withMethods(storage.users, methods.users),
     log: withMethods(storage.log, methods.log),
     check: methods.check ?? (() => storage.check()),
-    checkWrites: (store) => storage.checkWrites(store),
+    checkWrites: (store, needsSpace) => storage.checkWrites(store, needsSpace),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
 }

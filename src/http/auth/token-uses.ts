@@ -1,13 +1,13 @@
 /**
  * When tokens were last used. A request only changes a number in memory; the storage gets all of them once a minute, when
- * a shutdown begins, and at its end. A crash loses the last minute, and so does a write that fails.
+ * a shutdown begins, and at its end. What a failed write had is in the next one. A crash loses the last minute.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Grant } from '../../access/access.ts';
 import type { IdentityStorage, TokenUse } from '../../access/identity-storage.ts';
 
 const flushIntervalMs = 60_000;
-/** Maximum number of tokens between two flushes; the uses of others are lost. */
+/** Maximum number of tokens that wait for a write; the uses of others are lost. */
 const maxTokens = 10_000;
 /** Tokens in one write, so that the writes of other requests come between. */
 const maxWriteTokens = 500;
@@ -44,13 +44,22 @@ export class TokenUses {
   }
 
   async #write(): Promise<void> {
-    const uses = [...this.#uses.values()].map(({ usedAtMs, ...use }) => {
-      return { ...use, usedAtMs: usedAtMs - (usedAtMs % flushIntervalMs) };
-    });
+    const uses = [...this.#uses];
     this.#uses = new Map();
     for (let at = 0; at < uses.length; at += maxWriteTokens) {
+      const some = uses.slice(at, at + maxWriteTokens);
+      const toWrite = some.map(([, { usedAtMs, ...use }]) => {
+        return { ...use, usedAtMs: usedAtMs - (usedAtMs % flushIntervalMs) };
+      });
       // If a server fails, the uses of the others are still written.
-      await this.#storage.recordUses(uses.slice(at, at + maxWriteTokens)).catch(() => {});
+      await this.#storage.recordUses(toWrite).catch(() => this.#putBack(some));
+    }
+  }
+
+  #putBack(uses: readonly [tokenId: string, use: TokenUse][]): void {
+    for (const [tokenId, use] of uses) {
+      const isNewer = this.#uses.has(tokenId);
+      if (!isNewer && this.#uses.size < maxTokens) this.#uses.set(tokenId, use);
     }
   }
 }

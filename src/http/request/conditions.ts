@@ -12,7 +12,7 @@ import {
   type EntityTags,
 } from '../../plants/condition.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
-import { invalidParameter } from '../../problem.ts';
+import { invalidParameter, type Problem } from '../../problem.ts';
 
 /** Undefined if the request has none. Throws `invalid-request`. */
 export function conditionOf({ headers }: FastifyRequest): Condition | undefined {
@@ -51,16 +51,22 @@ function tagsIn(
   if (field === undefined) return undefined;
   if (field.trim() === '*') return 'any';
   const tags: string[] = [];
+  let isBlank = true;
   const next = /[ \t]*(?:(W\/)?"([!#-~\x80-\xff]*)"[ \t]*)?(?:,|$)/y;
   while (next.lastIndex < field.length) {
     const [whole, weak, opaque] = next.exec(field) ?? [];
-    if (whole === undefined) {
-      throw invalidParameter(
-        name,
-        `Send "${name}" as the "ETag" of a plant, with its quotation marks, or as a list of them.`,
-      );
-    }
-    if (opaque !== undefined && (wanted === 'all' || weak === undefined)) tags.push(opaque);
+    if (whole === undefined) throw malformed(name);
+    if (opaque === undefined) continue;
+    isBlank = false;
+    if (wanted === 'all' || weak === undefined) tags.push(opaque);
   }
+  if (isBlank) throw malformed(name); // the client has no entity tag
   return tags;
+}
+
+function malformed(name: string): Problem {
+  return invalidParameter(
+    name,
+    `Send "${name}" as the "ETag" of a plant, with its quotation marks, or as a list of them.`,
+  );
 }

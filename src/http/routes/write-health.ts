@@ -71,7 +71,7 @@ export class WriteHealth {
     for (let isWritten = false; !isWritten;) {
       await pause(checkMs, undefined, { ref: false });
       if (this.#fault !== fault) return; // the service has stopped
-      isWritten = await this.#storage.checkWrites(fault.store).then(
+      isWritten = await this.#storage.checkWrites(fault.store, fault.isFull).then(
         () => true,
         () => false,
       );
