@@ -262,8 +262,12 @@ it('the unread responses of a user are limited', async (t) => {
     assert.equal((await page()).status, 200, `${count} streams are unread`);
     sockets.push(await startUnread());
   }
+  reads.shares = [];
+  const shares = alice('GET', '/shares');
   assert.match((await page()).text, /overloaded.*Too many long responses are unread/);
   assert.equal((await bob('GET', '/plants')).status, 200);
+  assert.deepEqual(reads.shares, [], 'a list that is sent as a whole waits');
   for (const socket of sockets) socket.destroy();
   await until('the rest is discarded', async () => (await page()).status === 200);
+  assert.equal((await shares).status, 200);
 });
