@@ -94,6 +94,8 @@ async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
       injected[name] = (injected[name] ?? 0) + 1;
     }
   };
+  // A fault can need requests to complete.
+  const isEnough = () => Object.keys(setting.faults).every((name) => injected[name]);
   const work = async () => {
     const network = { addresses, random, count, signal };
     const perStore = Math.ceil(operations / stores);
@@ -102,7 +104,7 @@ async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
       const sharing = recordShares({ ...network, ...shareStore, requests: perStore / 2 });
       const recording = plantStores.slice(first, first + storesAtOnce).map((users, at) => {
         const load = { ...network, ...users, clients: clientsPerStore, operations: perStore };
-        return record({ ...load, ballast: (first + at) % 10 === 5 ? ballast : 0 });
+        return record({ ...load, isEnough, ballast: (first + at) % 10 === 5 ? ballast : 0 });
       });
       const [shares, ...histories] = await Promise.all([sharing, ...recording]);
       if (signal.aborted) return;

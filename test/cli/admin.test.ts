@@ -141,17 +141,14 @@ itOnce(
 );
 
 /** Creates alice, as the first user, with many plants. Returns a token. */
-export async function firstUserWith(
-  { storage, database }: Pick<TestApp, 'storage' | 'database'>,
-  plants: number,
-): Promise<string> {
+async function firstUserWith({ storage, database }: TestApp, plants: number): Promise<string> {
   const token = await addToken(storage, 'alice', { scopes });
   const plant = (at: number) => ({ id: at + 1, tag: '', name: `alice ${at}` });
   await database.fill(Array.from({ length: plants }, (_, at) => plant(at)));
   return token;
 }
 
-export async function plantsOf(storage: Storage, token: string): Promise<number> {
+async function plantsOf(storage: Storage, token: string): Promise<number> {
   const grant = await identify(storage, token);
   assert.ok(grant);
   return storage.users.countPlants(grant.caller, 100_000);

@@ -1,6 +1,6 @@
 /**
  * Arguments and environment variables that no command accepts, and what the settings of `serve` reach. words.test.ts has
- * the advice after invalid ones, and test/http/request-limits.test.ts and test/quota.test.ts what the limits do.
+ * the advice after invalid ones, and test/http/request-limits.test.ts and test/quota.contract.ts what the limits do.
  */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';

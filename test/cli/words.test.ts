@@ -136,6 +136,7 @@ test('the commands about tokens, users and shares print what they did', async (t
   const { folder, path, url } = databaseFile(t);
   await fill(path, 2);
   await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
+    token check << <token>
     token list
     token list --json
     token create alice --role manager
@@ -189,6 +190,7 @@ test('the commands about tokens, users and shares print what they did', async (t
     user remove alice --plants-to bob
     user remove alice --plants-to bob < n
     user remove alice --plants-to bob < y
+    user remove alice --plants-to bob --yes --json
     user remove bob --plants-to alice --yes
     user remove maria --yes --json
     user list

@@ -55,6 +55,13 @@ describe('authentication', () => {
       assert.deepEqual([answer.status, challenge], expected, authorization);
       assert.ok(!answer.text.includes('plant_'), 'no token is echoed');
     }
+    for (const [token, state] of [
+      [expired, 'expired'],
+      [revoked, 'revoked'],
+    ] as const) {
+      const { text } = await app.call('GET', '/plants', { token });
+      assert.ok(text.includes(`The token is ${state}. Get a new one.`), text);
+    }
     const header = `Authorization: Bearer ${good}`;
     const twice = await exchange(app.port, request('GET /plants', ['Host: x', header, header]));
     assert.match(twice, /^HTTP\/1\.1 401 /);

@@ -1,5 +1,5 @@
 /**
- * CORS at the socket. test/web/cors.test.ts shows that a browser accepts it.
+ * CORS at the socket. test/client/browser.ts shows that a browser accepts it.
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';

@@ -1,6 +1,7 @@
 /**
  * What creates, reads and deletes plants, with and without an Idempotency-Key. test/storage.contract.ts has the rules of
- * plants, and test/plants/decide.test.ts those of keys. test/cli/repeated-creates.ts sends keys through processes that die.
+ * plants, and test/plants/decide.test.ts those of keys. test/cli/repeated-creates.test.ts sends keys through processes
+ * that die.
  */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';

@@ -211,9 +211,7 @@ describe('PostgreSQL: changes to many stores', () => {
       assert.equal(await create(first, caller), 1);
     }
   });
-});
 
-describe('PostgreSQL: changes to many stores', { concurrency: true }, () => {
   it('get 503 if a plant stays locked', async (t) => {
     const storage = await openAgain(t, { quotas: { perUser: 2, perStore: undefined } });
     const [caller] = await world().addStores(1);

@@ -19,8 +19,9 @@ export interface Load extends Network {
   clients: number;
   /** Large plants to create first, so that an unlimited list is streamed. */
   ballast: number;
-  /** Responses to wait for. */
+  /** Responses to wait for, and to continue until `isEnough`. */
   operations: number;
+  isEnough: () => boolean;
   signal: AbortSignal;
 }
 
@@ -51,7 +52,7 @@ export const wholeList: Request = { kind: 'list', after: 0, limit: undefined, ta
 
 /** Runs the load, then reads all plants as each user. */
 export async function record(load: Load): Promise<Operation[]> {
-  const { store, users, operations, random, signal } = load;
+  const { store, users, operations, isEnough, random, signal } = load;
   const history: Operation[] = [];
   const recent: number[] = [];
   /** The last states of each plant. */
@@ -82,7 +83,7 @@ export async function record(load: Load): Promise<Operation[]> {
   let known = 0;
   const work = async () => {
     using client = new Client(load);
-    while (known < operations && !signal.aborted) {
+    while ((known < operations || !isEnough()) && !signal.aborted) {
       const user = users[random(users.length)] as User; // the index is in range
       const sent = await send(client, load, user, anyRequest());
       if (sent?.operation === undefined) continue;
