@@ -339,7 +339,7 @@ describe('the last use of a token', () => {
     const recorded = async () => {
       const tokens = await storage.identity.listTokens({ store, limit: 10 });
       const usedAtMs = new Map(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));
-      return grants.map(({ tokenId }) => usedAtMs.get(tokenId));
+      return grants.map((grant) => usedAtMs.get(grant.tokenId));
     };
     await until('a batch is written', async () => (await recorded())[1] !== undefined);
     assert.deepEqual(await recorded(), [60_000, 120_000]);
