@@ -298,6 +298,12 @@ it('accepts lists of 64 members and paths of 4,096 characters, and refuses longe
       }
     }
   }
+  const typed = (parameters: number) =>
+    refusal('PATCH', '/plants/1', {
+      'content-type': `application/json${';'.repeat(parameters)}; charset=utf-8`,
+    });
+  assert.equal(await typed(62), 200);
+  assert.equal(await typed(63), 'Send at most 64 members in "Content-Type", empty ones included.');
   const query = (parameters: number) => `/plants?${'&'.repeat(parameters - 1)}tag=a`;
   assert.equal(await refusal('GET', query(64)), 200);
   assert.equal(await refusal('GET', query(65)), 'Send at most 64 parameters in the URL.');

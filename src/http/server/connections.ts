@@ -289,8 +289,12 @@ function closeAbandoned(connection: Connection): void {
   });
 }
 
+/** A long read ends the pause: the end of the client's side, which ends the read, would stay unnoticed. */
 function pauseIfWaiting({ socket, waiting }: Connection): void {
-  if (waiting.length > 0) socket.pause();
+  if (waiting.length === 0 || socket.isPaused()) return;
+  socket.pause();
+  const timeout = setTimeout(() => socket.resume(), halfOpenReadMs).unref();
+  socket.once('resume', () => clearTimeout(timeout));
 }
 
 /** The result of `onIncoming` that stops Node's parser, as for an upgrade to another protocol. */

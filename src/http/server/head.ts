@@ -9,9 +9,17 @@ import { headerCount } from '../response/headers.ts';
 import { maxHeaders, maxListMembers, maxPathChars } from '../limits.ts';
 import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
 
-/** The headers that the service splits at commas. */
-const listHeaders = ['If-Match', 'If-None-Match', 'Accept', 'Accept-Encoding'];
-const listFields = listHeaders.map((name) => [name, name.toLowerCase()] as const);
+/** The headers that the service splits, and where. */
+const listHeaders = {
+  'If-Match': ',',
+  'If-None-Match': ',',
+  Accept: ',',
+  'Accept-Encoding': ',',
+  'Content-Type': ';',
+};
+const listFields = Object.entries(listHeaders).map(
+  ([name, separator]) => [name, name.toLowerCase(), separator] as const,
+);
 
 /**
  * The problem with the head of the request, if there is one. The connection must then close after the response: where
@@ -51,9 +59,9 @@ export function headProblem(request: IncomingMessage): Problem | undefined {
   if (isLongList(url.slice(pathChars), '&')) {
     return invalid(`Send at most ${maxListMembers} parameters in the URL.`);
   }
-  for (const [name, field] of listFields) {
+  for (const [name, field, separator] of listFields) {
     const value = headers[field];
-    if (typeof value === 'string' && isLongList(value, ',')) {
+    if (typeof value === 'string' && isLongList(value, separator)) {
       return invalid(`Send at most ${maxListMembers} members in "${name}", empty ones included.`);
     }
   }
