@@ -102,7 +102,7 @@ describe('opening a database', () => {
   });
 
   it('lets several threads create and migrate the same new file at the same time', async (t) => {
-    const paths = Array.from({ length: 10 }, () => databaseFile(t).path);
+    const paths = Array.from({ length: 50 }, () => databaseFile(t).path);
     const arrived = new Int32Array(new SharedArrayBuffer(4 * paths.length));
     const workerData = { paths, arrived, threads: 4, module: openFile.href };
     const threads = [1, 2, 3, 4].map(() => new Worker(opening, { eval: true, workerData }));

@@ -39,7 +39,8 @@ export function rewriteWal(path: string): void {
     lock = rewriteIfUnused(path, wal);
     if (lock === undefined) return;
   }
-  if (isShmMissing()) {
+  // Without a lock that was met, another process has begun to do the same: SQLite waits for it.
+  if (lock !== undefined && isShmMissing()) {
     throw new Refusal(
       `${path} is locked by another process, and ${shm} is missing. Try again. If no restore is ` +
         'running, put that file back or stop every process that uses the database.',
