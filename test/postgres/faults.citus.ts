@@ -82,6 +82,9 @@ describe('Citus: stores on other machines are not affected', { skip }, () => {
   }
 });
 
+/** How long a command waits for hosts of its address that do not answer (hosts.ts). */
+const surveyMs = 1_000;
+
 describe('Citus: while another machine is down', { skip }, () => {
   for (const fault of ['kill', 'pause'] as const)
     it(`a token is listed and revoked at once, after ${fault}`, async (t) => {
@@ -123,8 +126,9 @@ describe('Citus: while another machine is down', { skip }, () => {
         return all.filter((each) => each.every((status) => status === 200)).length;
       };
       await until('both replicas refuse the token', async () => (await remaining()) === 1, 1_000);
-      assert.ok(listed.tookMs < 3 * quiet.tookMs, `${listed.tookMs} ms`);
-      assert.ok(revoked.tookMs < 3 * quiet.tookMs, `${revoked.tookMs} ms`);
+      const maxMs = 3 * quiet.tookMs + surveyMs;
+      assert.ok(listed.tookMs < maxMs, `${listed.tookMs} ms`);
+      assert.ok(revoked.tookMs < maxMs, `${revoked.tookMs} ms`);
     });
 });
 
