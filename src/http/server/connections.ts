@@ -268,7 +268,8 @@ export class Connections {
   }
 }
 
-function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+/** With TLS, the accepted socket and the one for the data after the handshake have the same ends. */
+export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 

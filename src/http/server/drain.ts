@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { endsOf } from './connections.ts';
 
 /** How often idle connections are closed. They first stay open for as long, because a request can be on its way. */
 const idleIntervalMs = 500;
@@ -44,17 +45,12 @@ export function createDrain(server: Server): (sockets: readonly NetServer[]) => 
         server.closeIdleConnections();
         // For Node, connections in their TLS handshake are not idle, not even if their client has gone meanwhile. Nor is,
         // for Node 24, a connection on which nothing was received.
-        const ends = new Set(secured.values().map(endOf));
-        const isInHandshake = (socket: Socket) => hasTls && !ends.has(endOf(socket));
+        const ends = new Set(secured.values().map(endsOf));
+        const isInHandshake = (socket: Socket) => hasTls && !ends.has(endsOf(socket));
         for (const socket of connections) {
           if (socket.bytesRead === 0 || isInHandshake(socket)) socket.destroy();
         }
       }
     }
   };
-}
-
-/** The other end of a connection. */
-function endOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
 }
