@@ -199,10 +199,11 @@ it('keeps serving after clients send CONNECT and reset the connection', async ()
   assert.equal((await call('GET', '/livez')).status, 200);
 });
 
+const tunnel = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
+
 it('responds to a request before CONNECT, refuses that, and executes none after it', async () => {
   const { alice, lines } = await newUser(plant);
   const sound = `GET /plants HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
-  const tunnel = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
   const answer = await exchange(port, sound + tunnel + request('DELETE /plants/1', lines));
   assert.match(
     answer,
@@ -210,6 +211,15 @@ it('responds to a request before CONNECT, refuses that, and executes none after 
   );
   assert.equal(countResponses(answer), 2, answer);
   assert.equal((await alice('GET', '/plants/1')).status, 200);
+});
+
+it('sends the last response of a connection although CONNECT follows', async () => {
+  const { alice, lines } = await newUser();
+  await alice('GET', '/plants'); // so that its token is known, and the response is there when CONNECT is read
+  const refused = `GET /plants HTTP/1.1\r\n${lines.join('\r\n').replace('Host: x', 'Host: a b')}\r\n\r\n`;
+  const answer = await exchange(port, refused + tunnel);
+  assert.equal(countResponses(answer), 1, answer);
+  assert.match(answer, /^HTTP\/1\.1 400 [^]*^connection: close\r$/im);
 });
 
 it('reads no further request after one with an ambiguous end or a malformed head', async () => {

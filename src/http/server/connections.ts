@@ -257,10 +257,10 @@ export class Connections {
         !socket.writable || // the last response was sent before its request had arrived
         waiting.length >= maxPipelinedRequests ||
         (connection.current !== undefined && this.#pipelined >= maxPipelinedRequestsTotal);
+      request.upgrade = false; // so Node keeps the socket after a CONNECT, and methods.ts refuses it
       if (connection.isClosing) return stopParsing;
       if (request.method === 'CONNECT') {
         connection.isClosing = true; // what follows can be of another protocol
-        request.upgrade = false; // so Node keeps the socket, and methods.ts refuses the request
         request.url = '*'; // not a path, but a host
       }
       return onIncoming(request, keepAlive);
