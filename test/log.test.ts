@@ -191,7 +191,7 @@ class Run {
       }
       case 'move':
       case 'remove': {
-        const heir = await users.find(this.#store, step.other);
+        const { user: heir } = await users.find(this.#store, step.other);
         if (heir === undefined || step.other === step.who) return undefined;
         if (step.kind === 'move') await users.movePlants(caller, heir.user, 3);
         else if (!this.#isRemoving) await this.#remove(storage, step.who, caller, heir.user);

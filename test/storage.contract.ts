@@ -541,8 +541,9 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
     it('create their store and user, which stay when they are revoked', async () => {
       const { storage, store, token } = scene();
       const assertFound = async (name: string, user: string, expected: readonly unknown[]) => {
-        const found = await storage.identity.findNames({ store: name, user });
-        assert.deepEqual([typeof found.store, typeof found.user, found.role], expected);
+        const found = await storage.users.find(name, user);
+        assert.deepEqual([typeof found.store, typeof found.user?.user, found.user?.role], expected);
+        assert.deepEqual(await storage.users.find(name), { store: found.store, user: undefined });
       };
       for (const name of [store, `${store} elsewhere`]) {
         await assertFound(name, 'alice', ['undefined', 'undefined', undefined]);

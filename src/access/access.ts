@@ -57,6 +57,11 @@ export interface Caller extends Identity {
 /** The part of a caller that is needed to read plants. */
 export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read' | 'write' | 'scopes'>;
 
+/** For commands of the operator, which are no user of the store. */
+export function operatorOf(store: number, read: Reach): ReadAccess {
+  return { store, user: 0, scopes: new Set(), read, write: [] };
+}
+
 /**
  * How a caller was identified: the version of the grants that were read, the hash of the token as latin1 text, and the
  * claims of a JWT. Every write compares the version in its transaction and, if it differs, identifies the caller again,

@@ -18,9 +18,6 @@ export interface IdentityStorage {
    */
   identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
 
-  /** The numbers of the store and the user, and the role of the user. */
-  findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;
-
   /**
    * Creates a token, and its store and user if needed. A removed user becomes a new one (user-storage.ts). The storage
    * makes the text of the token, because that names the number of the store.
@@ -69,14 +66,6 @@ export interface CreatedToken {
   /** The text of the token. Nothing stores it. */
   token: string;
   id: string;
-}
-
-export interface FoundNames {
-  /** Undefined if there is no such store. */
-  store: number | undefined;
-  /** Both undefined if there is no such user. */
-  user: number | undefined;
-  role: Role | undefined;
 }
 
 export interface TokenQuery {

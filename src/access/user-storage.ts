@@ -13,14 +13,11 @@ export interface UserStorage {
   /** Users of a store in ascending order of name; none if there is no such store. */
   list(store: string, query: NameQuery): Promise<UserRecord[]>;
 
-  /** A user, even if they were removed; undefined if there never was one with this name. */
-  find(store: string, user: string): Promise<FoundUser | undefined>;
+  /** A store, and the user with this name in it. */
+  find(store: string, user?: string): Promise<FoundNames>;
 
   /** The names of users of a store, by number, even of those who were removed. */
   namesOf(store: number, users: readonly number[]): Promise<ReadonlyMap<number, string>>;
-
-  /** How many plants the user owns, counted up to `limit`. */
-  countPlants(user: Identity, limit: number): Promise<number>;
 
   /**
    * Revokes all tokens of the user, ends the shares that they give, and about `limit` shares that they receive.
@@ -63,6 +60,14 @@ export interface UserRecord {
   activeTokens: number;
 }
 
+export interface FoundNames {
+  /** Its number. Undefined if there is no such store. */
+  store: number | undefined;
+  /** Undefined if there never was a user with this name. */
+  user: FoundUser | undefined;
+}
+
 export interface FoundUser extends Identity {
-  isRemoved: boolean;
+  /** Undefined if the user was removed. */
+  role: Role | undefined;
 }

@@ -72,9 +72,6 @@ export interface PlantStorage {
    * `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
    */
   restore(caller: Caller, id: number, options?: ChangeOptions): Promise<OwnedPlant | undefined>;
-
-  /** The name of the owner, for commands of the operator; undefined if the store has no such plant. */
-  findOwner(store: number, id: number): Promise<string | undefined>;
 }
 
 /** `listKind` (lists.ts) must consider every filter: otherwise, pages are not filtered. */

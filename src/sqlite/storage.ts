@@ -38,7 +38,7 @@ const pollMs = 500;
 
 /** Parts of the storage, except for what each of them needs besides a table. */
 interface Parts {
-  plants: Pick<PlantStorage, 'find' | 'findOwner'>;
+  plants: Pick<PlantStorage, 'find'>;
   tokens: TokenStorage;
   shares: ShareStorage;
   users: UserStorage;
@@ -79,7 +79,7 @@ export class SqliteStorage implements Storage {
   }
 
   readonly plants: PlantStorage = {
-    ...this.#part('plants', { find: 'read', findOwner: 'read' }),
+    ...this.#part('plants', { find: 'read' }),
     create: async (caller, plant, options) => {
       const creation = creationOf(caller, plant, options);
       return createdPlant(creation, await this.#writer.change(creation));
@@ -93,7 +93,6 @@ export class SqliteStorage implements Storage {
 
   readonly identity: IdentityStorage = {
     ...this.#part('tokens', {
-      findNames: 'read',
       createToken: 'write',
       createOwnToken: 'write',
       listTokens: 'read',
@@ -113,7 +112,6 @@ export class SqliteStorage implements Storage {
     list: 'read',
     find: 'read',
     namesOf: 'read',
-    countPlants: 'read',
     endAccess: 'write',
     movePlants: 'write',
     remove: 'write',

@@ -6,6 +6,7 @@ import { credentialOf, makeToken } from '../../src/access/token.ts';
 import { inNewStore, override, startApp } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
+import { findUser } from '../support/scene.ts';
 import { idOf, restoreToken } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
@@ -157,8 +158,7 @@ describe('an unknown token', () => {
   it('is accepted as soon as a restore adds it', async () => {
     const { call, token: add, store } = inNewStore(app);
     await add('alice');
-    const alice = await app.storage.users.find(store, 'alice');
-    assert.ok(alice);
+    const alice = await findUser(app.storage, store, 'alice');
     const token = makeToken(alice.store);
     const status = async () => (await call('GET', '/plants', { token })).status;
     assert.equal(await status(), 401);

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { inNewStore, startApp, type Answer } from '../support/app.ts';
 import { fileScope, it as itOnEach, itOnce as it } from '../support/storages.ts';
+import { findUser } from '../support/scene.ts';
 import { identify } from '../support/tokens.ts';
 
 interface Entry {
@@ -33,9 +34,8 @@ it('a history shows who did what and when, with what was there before', async ()
   const [alice, bob] = [await user('alice'), await user('bob')];
   await alice('POST', '/plants', { json: { name: 'Monstera', tag: 'indoor' } });
   await alice('PATCH', '/plants/1', { json: { name: 'Ficus', tag: null } });
-  const owner = await storage.users.find(store, 'alice');
-  const heir = await storage.users.find(store, 'bob');
-  assert.ok(owner && heir);
+  const owner = await findUser(storage, store, 'alice');
+  const heir = await findUser(storage, store, 'bob');
   await storage.users.movePlants(owner, heir.user, 10);
   const path = '/plants/1/history';
   const history = await bob('GET', path);

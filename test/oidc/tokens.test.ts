@@ -8,6 +8,7 @@ import type { OidcOptions } from '../../src/oidc/options.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { limitedTo, startApp } from '../support/app.ts';
 import { audience, makeKey, startProvider } from '../support/provider.ts';
+import { findUser } from '../support/scene.ts';
 import { itOnce as it } from '../support/storages.ts';
 import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -37,8 +38,7 @@ describe('a token of the provider', () => {
       scopes: ['plants:read', 'plants:write'],
       expiresAt: new Date(exp * 1_000).toISOString(),
     });
-    const { role } = await storage.identity.findNames({ store: 'main', user: 'robot' });
-    assert.equal(role, 'member');
+    assert.equal((await findUser(storage, 'main', 'robot')).role, 'member');
     const alice = await token('alice');
     await call('POST', '/plants', { token: robot, json: { name: 'of the robot' } });
     await call('POST', '/plants', { token: alice, json: { name: 'of alice' } });
@@ -204,8 +204,7 @@ describe('a removed user', () => {
     assert.equal(await status(before), 200);
     const other = await database.open();
     t.after(() => other[Symbol.asyncDispose]());
-    const alice = await other.users.find('main', 'alice');
-    assert.ok(alice);
+    const alice = await findUser(other, 'main', 'alice');
     const removedAtMs = Date.now() - 60_000;
     await other.users.endAccess(alice, removedAtMs, 100);
     assert.equal(await other.users.remove(alice, removedAtMs), true);
@@ -215,10 +214,10 @@ describe('a removed user', () => {
       const { status: refusal, text } = await call('GET', '/plants', { token: one });
       assert.deepEqual([refusal, /The token is revoked/.test(text)], [401, true]);
     }
-    assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, true);
+    assert.equal((await findUser(storage, 'main', 'alice')).role, undefined);
     const { json } = await call('GET', '/token', { token: await provider.sign() });
     assert.partialDeepStrictEqual(json, { user: 'alice', role: 'member' });
-    assert.equal((await storage.users.find('main', 'alice'))?.isRemoved, false);
+    assert.equal((await findUser(storage, 'main', 'alice')).role, 'member');
   });
 });
 
@@ -228,8 +227,7 @@ describe('times of a token', () => {
     const now = Math.floor(Date.now() / 1_000);
     const whole = await provider.sign({ iat: now - 120 });
     assert.equal((await call('GET', '/token', { token: whole })).status, 200);
-    const alice = await storage.users.find('main', 'alice');
-    assert.ok(alice);
+    const alice = await findUser(storage, 'main', 'alice');
     assert.ok(await storage.users.remove(alice, Date.now() - 60_000));
     const iat = now - 0.123456789;
     const { status, text, json } = await call('GET', '/token', {

@@ -66,7 +66,7 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
   await using sound = await openPostgres(direct);
   await addToken(sound, 'alice');
-  const { store = 0 } = await sound.identity.findNames({ store: 'main', user: 'alice' });
+  const { store = 0 } = await sound.users.find('main');
   const ends = { owner: 'alice', user: 'bob' };
   const outcomes = new Set<string>();
   for (let cut = 0; cut < cuts; cut++) {

@@ -76,7 +76,7 @@ describe('PostgreSQL: the service', () => {
     };
     await using owner = await openPostgres(server.url());
     await addToken(owner, 'alice');
-    const { store = 0 } = await owner.identity.findNames({ store: 'main', user: 'alice' });
+    const { store = 0 } = await owner.users.find('main');
     await server.query(
       `CREATE ROLE service LOGIN PASSWORD 'service';
        GRANT USAGE ON SCHEMA plant_store TO service;

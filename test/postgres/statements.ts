@@ -2,7 +2,6 @@ import { binSql } from '../../src/postgres/tables/bin.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/postgres/pool/connection.ts';
 import {
-  findOwnerSql,
   findSql,
   listSql,
   mergeSql,
@@ -29,7 +28,6 @@ export const ofShards: readonly Statement[] = [
   scanStepEndSql,
   ...Object.values(scanStepSql),
   findSql,
-  findOwnerSql,
   refreshSql,
   grantSql.findByToken,
   grantSql.findByUser,
@@ -39,7 +37,6 @@ export const ofShards: readonly Statement[] = [
   tokenSql.listStore,
   userSql.describeStore,
   userSql.listUsers,
-  userSql.countPlants,
   shareSql.ofUser,
   shareSql.list,
   logSql.findDeleted,

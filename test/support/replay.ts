@@ -3,9 +3,8 @@
  * the next change to the same plant found, or the plant itself.
  */
 import assert from 'node:assert/strict';
-import type { ReadAccess } from '../../src/access/access.ts';
+import { operatorOf } from '../../src/access/access.ts';
 import type { LoggedChange, LogPosition } from '../../src/log/change-log.ts';
-import type { Plant } from '../../src/plants/plant.ts';
 import type { Storage } from '../../src/storage.ts';
 
 /** A plant with the name of its owner. */
@@ -143,19 +142,15 @@ function applyAccess(state: StoreState, change: LoggedChange): void {
 }
 
 async function stateOf(storage: Storage, storeName: string): Promise<StoreState> {
-  const { store } = await storage.identity.findNames({ store: storeName, user: '' });
+  const { store } = await storage.users.find(storeName);
   assert.ok(store !== undefined);
   const state: StoreState = { plants: new Map(), shares: new Map(), tokens: new Set() };
-  const everything: ReadAccess = { store, user: 0, scopes: new Set(), read: 'all', write: 'all' };
-  const fields = ['id', 'name', 'tag'] as const;
+  const fields = ['id', 'name', 'tag', 'owner'] as const;
   for (let after: number | undefined = 0; after !== undefined;) {
     const query = { after, limit: 1_000, fields };
-    const page = await storage.plants.list(everything, query);
-    const plants: Plant[] = JSON.parse(`[${page.json}]`);
-    for (const { id, name, tag } of plants) {
-      const owner = await storage.plants.findOwner(store, id);
-      state.plants.set(id, { name, tag, owner: owner ?? '' });
-    }
+    const page = await storage.plants.list(operatorOf(store, 'all'), query);
+    const plants: (StoredPlant & { id: number })[] = JSON.parse(`[${page.json}]`);
+    for (const { id, ...plant } of plants) state.plants.set(id, plant);
     after = page.next;
   }
   for (const { owner, user, access } of await storage.shares.list(store, undefined, 1_000)) {

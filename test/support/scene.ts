@@ -5,13 +5,17 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import {
+  operatorOf,
   scopes,
   type Caller,
   type Grant,
+  type Identity,
+  type ReadAccess,
   type Role,
   type ShareAccess,
 } from '../../src/access/access.ts';
 import type { NewToken } from '../../src/access/identity-storage.ts';
+import type { FoundUser } from '../../src/access/user-storage.ts';
 import { plantFields, type Plant } from '../../src/plants/plant.ts';
 import type { PlantQuery } from '../../src/plants/plant-storage.ts';
 import type { Storage, WriteSettings } from '../../src/storage.ts';
@@ -106,7 +110,7 @@ function sceneIn(opened: Opened): Scene {
       return all as { [At in keyof Names]: Caller }; // one for each
     },
     async share(owner, user, access, sinceMs = 0) {
-      const { store: number = 0 } = await storage.identity.findNames({ store, user: owner });
+      const { store: number = 0 } = await storage.users.find(store);
       return storage.shares.set(number, { owner, user, access }, sinceMs);
     },
   };
@@ -115,7 +119,7 @@ function sceneIn(opened: Opened): Scene {
 /** A page of plants. */
 export async function listOf(
   storage: Storage,
-  who: Caller,
+  who: ReadAccess,
   query: Partial<PlantQuery> = {},
 ): Promise<Plant[]> {
   const page = await storage.plants.list(who, {
@@ -131,10 +135,22 @@ export async function listOf(
 
 export async function idsOf(
   storage: Storage,
-  who: Caller,
+  who: ReadAccess,
   query: Partial<PlantQuery> = {},
 ): Promise<number[]> {
   return (await listOf(storage, who, query)).map(({ id }) => id);
+}
+
+/** The ids of all plants that a user owns. */
+export async function idsOwnedBy(storage: Storage, { store, user }: Identity): Promise<number[]> {
+  return idsOf(storage, operatorOf(store, [user]), { limit: 100_000 });
+}
+
+/** A user who exists, or was removed. */
+export async function findUser(storage: Storage, store: string, name: string): Promise<FoundUser> {
+  const { user } = await storage.users.find(store, name);
+  assert.ok(user);
+  return user;
 }
 
 export async function rejectsWith(kind: string, promise: Promise<unknown>): Promise<void> {

@@ -2,6 +2,7 @@ import {
   decideForToken,
   decideForUser,
   operations,
+  operatorOf,
   stateOf,
   type Decision,
   type Operation,
@@ -24,7 +25,8 @@ export async function explainAccess(
   await using storage = await openStorage(options.database, { create: false });
   const { role, ...identity } = await findUser(storage, options.store, user);
   const { store } = identity;
-  const owner = await storage.plants.findOwner(store, id);
+  const plant = await storage.plants.find(operatorOf(store, 'all'), id);
+  const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
   const { received } = await storage.shares.of(store, user);
   const share = received.find((each) => each.owner === owner)?.access;
   const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;

@@ -7,7 +7,7 @@ import type { Storage } from '../../storage.ts';
 
 /** Throws Refusal if there is no such store. */
 export async function findStore(storage: Storage, name: string): Promise<number> {
-  const { store } = await storage.identity.findNames({ store: name, user: '' });
+  const { store } = await storage.users.find(name);
   if (store === undefined) throw noStore(name);
   return store;
 }
@@ -18,10 +18,11 @@ export async function findUser(
   store: string,
   user: string,
 ): Promise<Identity & { role: Role }> {
-  const found = await storage.identity.findNames({ store, user });
+  const found = await storage.users.find(store, user);
   if (found.store === undefined) throw noStore(store);
-  if (found.user === undefined || found.role === undefined) throw noUser(store, user);
-  return { store: found.store, user: found.user, role: found.role };
+  const role = found.user?.role;
+  if (found.user === undefined || role === undefined) throw noUser(store, user);
+  return { ...found.user, role };
 }
 
 function noStore(name: string): Refusal {

@@ -18,8 +18,8 @@ export async function share(
   await using storage = await openStorage(options.database, { create: false });
   const { store } = await findUser(storage, options.store, owner);
   const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
-  const { role } = await storage.identity.findNames({ store: options.store, user });
-  const later = role === undefined ? `, once there is a user ${user}` : '';
+  const found = await storage.users.find(options.store, user);
+  const later = found.user?.role === undefined ? `, once there is a user ${user}` : '';
   const can = access === 'read' ? 'can read' : 'can read, change and delete';
   const text = `${user} ${can} all plants of ${owner}${later}.`;
   printResult(options, { owner, user, access, new: isNew }, text);

@@ -30,11 +30,12 @@ export async function createToken(user: string, options: CreateOptions): Promise
   if (existing === undefined && !yes) await confirmDatabase(database);
   await using storage = existing ?? (await openStorage(database, { create: true }));
   printError(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
-  const found = await storage.identity.findNames({ store, user });
+  const found = await storage.users.find(store, user);
+  const before = found.user?.role;
   // Only for a new store: a list of all tokens asks every machine of a cluster.
   const isEmpty = async () =>
     found.store === undefined && (await storage.identity.listTokens({ limit: 1 })).length === 0;
-  const isNew = found.role === undefined;
+  const isNew = before === undefined;
   if (isNew && !yes && !(await isEmpty()))
     await confirmUser(user, store, found.store !== undefined);
 
@@ -45,10 +46,8 @@ export async function createToken(user: string, options: CreateOptions): Promise
   const { token, id } = await storage.identity.createToken(about);
   const owner = `${isNew ? 'new ' : ''}user ${user} in ${found.store === undefined ? 'new ' : ''}store ${store}`;
   printError(`Created token ${id} for ${owner}. Save it now: it is not shown again.`);
-  if (!isNew && role !== undefined && role !== found.role) {
-    printError(
-      `Changed the role of user ${user} from ${found.role} to ${role}, for all their tokens.`,
-    );
+  if (!isNew && role !== undefined && role !== before) {
+    printError(`Changed the role of user ${user} from ${before} to ${role}, for all their tokens.`);
   }
   const expiresAt = formatTimestamp(lifetime.expiresAtMs);
   const value = { token, id, user, store, scopes, label, expiresAt };

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Identity } from '../../access/access.ts';
+import { operatorOf, type Identity } from '../../access/access.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
@@ -60,7 +60,7 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
     throw new UsageError('The user cannot get their own plants. Choose another with --plants-to.');
   }
   await using storage = await openStorage(options.database, { create: false });
-  const user = await storage.users.find(store, name);
+  const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const hasHeir = (await findHeir(storage, user, options)) !== undefined;
   const effect = hasHeir
@@ -109,12 +109,14 @@ async function findHeir(
   { store, plantsTo }: RemoveOptions,
 ): Promise<Identity | undefined> {
   if (plantsTo === undefined) {
-    if ((await storage.users.countPlants(user, 1)) === 0) return undefined;
+    const ofUser = operatorOf(user.store, [user.user]);
+    const plants = await storage.plants.list(ofUser, { after: 0, limit: 1, fields: ['id'] });
+    if (plants.json === '') return undefined;
     throw new Refusal(
       'This user owns plants. Give them to another user of the store with --plants-to USER.',
     );
   }
-  const found = await storage.users.find(store, plantsTo);
-  if (found === undefined || found.isRemoved) throw noUser(store, plantsTo);
-  return found;
+  const { user: heir } = await storage.users.find(store, plantsTo);
+  if (heir?.role === undefined) throw noUser(store, plantsTo);
+  return heir;
 }

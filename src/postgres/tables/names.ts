@@ -4,17 +4,12 @@
  */
 import { hash, randomInt } from 'node:crypto';
 import type { Identity, Role } from '../../access/access.ts';
+import type { FoundUser } from '../../access/user-storage.ts';
 import { defect } from '../../problem.ts';
 import { sql } from '../pool/connection.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { newGrantsVersion } from './grants-version.ts';
-
-interface NamedUser {
-  user: number;
-  role: Role;
-  isRemoved: boolean;
-}
 
 export const nameSql = {
   findStore: sql<readonly [store: number]>`
@@ -25,8 +20,8 @@ export const nameSql = {
   findStoreName: sql<readonly [name: string]>`SELECT name FROM plant_store.stores WHERE store = $1`,
   addStore: sql`
     INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-  findUser: sql<readonly [id: number, role: Role, isRemoved: boolean]>`
-    SELECT id, role, removed_at IS NOT NULL FROM plant_store.users
+  findUser: sql<readonly [id: number, role: Role | null]>`
+    SELECT id, CASE WHEN removed_at IS NULL THEN role END FROM plant_store.users
     WHERE store = $1 AND name = $2`,
   nextUser: sql<readonly [lastUser: number]>`
     UPDATE plant_store.stores SET last_user = last_user + 1, grants = $2 WHERE store = $1
@@ -59,18 +54,18 @@ export class Names {
     return row?.[0];
   }
 
-  async findUser(store: number, name: string): Promise<NamedUser | undefined> {
+  async findUser(store: number, name: string): Promise<FoundUser | undefined> {
     const [row] = await this.#cluster.read(store, nameSql.findUser, [store, name]);
     if (row === undefined) return undefined;
-    const [user, role, isRemoved] = row;
-    return { user, role, isRemoved };
+    const [user, role] = row;
+    return { store, user, role: role ?? undefined };
   }
 
   /** `role` is that of a new user. */
   async findOrCreateUser(storeName: string, name: string, role: Role): Promise<Identity> {
     const found = await this.findStore(storeName);
     const existing = found === undefined ? undefined : await this.findUser(found, name);
-    if (found !== undefined && existing !== undefined) return { store: found, user: existing.user };
+    if (existing !== undefined) return existing;
     // Even if the store has a name: the request that added it may not have added its row yet.
     const store = await this.#findOrCreateStore(storeName);
     return { store, user: await this.#createUser(store, name, role) };

@@ -126,11 +126,6 @@ export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
   SELECT name, tag, owner FROM plant_store.plants
   WHERE store = $1 AND id = $2`;
 
-export const findOwnerSql = sql<readonly [name: string]>`
-  SELECT users.name FROM plant_store.plants JOIN plant_store.users
-    ON users.store = plants.store AND users.id = plants.owner
-  WHERE plants.store = $1 AND users.store = $1 AND plants.id = $2`;
-
 /** The parameters of `listSql`. */
 export function listValues(
   kind: RangeKind,

@@ -21,7 +21,7 @@ import type {
 } from '../../plants/plant-storage.ts';
 import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
 import { listPlants } from './plant-lists.ts';
-import { findOwnerSql, findSql } from './plant-statements.ts';
+import { findSql } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
@@ -82,10 +82,6 @@ export class Plants implements PlantStorage {
     if (row === undefined) return undefined;
     const [name, tag, owner] = row;
     return reaches(caller.read, owner) ? { id, name, tag, owner } : undefined;
-  }
-
-  async findOwner(store: number, id: number): Promise<string | undefined> {
-    return (await this.#cluster.read(store, findOwnerSql, [store, id]))[0]?.[0];
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {

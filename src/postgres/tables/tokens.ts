@@ -5,7 +5,6 @@ import { formatScopes, type Grant, type Role } from '../../access/access.ts';
 import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
 import type {
   CreatedToken,
-  FoundNames,
   IdentityStorage,
   NewToken,
   TokenQuery,
@@ -89,13 +88,6 @@ export class Tokens extends Grants implements IdentityStorage {
   constructor(cluster: Cluster, versions: GrantsVersions, names: Names, appendToLog: AppendToLog) {
     super(cluster, versions, names);
     this.#appendToLog = appendToLog;
-  }
-
-  async findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames> {
-    const store = await this.names.findStore(name.store);
-    const found = store === undefined ? undefined : await this.names.findUser(store, name.user);
-    if (found === undefined || found.isRemoved) return { store, user: undefined, role: undefined };
-    return { store, user: found.user, role: found.role };
   }
 
   async createToken({ store, user, role, ...token }: NewToken): Promise<CreatedToken> {

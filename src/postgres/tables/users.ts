@@ -4,7 +4,7 @@
 import type { Identity, Role, ShareAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import type {
-  FoundUser,
+  FoundNames,
   NameQuery,
   StoreRecord,
   UserRecord,
@@ -40,9 +40,6 @@ export const userSql = {
     WHERE users.store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
   namesOf: sql<readonly [id: number, name: string]>`
     SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
-  countPlants: sql<readonly [count: number]>`
-    SELECT count(*) FROM (
-      SELECT 1 FROM plant_store.plants WHERE ${plantsOfUser} LIMIT $3) AS counted`,
   findActiveTokens: sql<readonly [hash: Uint8Array, scopes: string]>`
     SELECT hash, scopes FROM plant_store.tokens
     WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL ORDER BY hash`,
@@ -101,22 +98,15 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       return users.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
     },
 
-    async find(storeName: string, userName: string): Promise<FoundUser | undefined> {
+    async find(storeName: string, userName = ''): Promise<FoundNames> {
       const store = await names.findStore(storeName);
-      if (store === undefined) return undefined;
-      const named = await names.findUser(store, userName);
-      if (named === undefined) return undefined;
-      return { store, user: named.user, isRemoved: named.isRemoved };
+      const user = store === undefined ? undefined : await names.findUser(store, userName);
+      return { store, user };
     },
 
     async namesOf(store, users) {
       const numbers = [...new Set(users)];
       return new Map(await cluster.read(store, userSql.namesOf, [store, numbers]));
-    },
-
-    async countPlants({ store, user }: Identity, limit: number): Promise<number> {
-      const [row] = await cluster.read(store, userSql.countPlants, [store, user, limit]);
-      return row?.[0] ?? 0;
     },
 
     async endAccess(

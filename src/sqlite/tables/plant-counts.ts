@@ -28,16 +28,7 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
     else cached.count += added;
   }
 
-  /** All plants of the store if `user` is undefined. Stops at `limit`. */
-  function countUpTo(store: number, user: number | undefined, limit: number): number {
-    const row =
-      user === undefined ? countOfStore.get(store, limit) : countOfUser.get(store, user, limit);
-    return row?.[0] ?? 0;
-  }
-
   return {
-    countUpTo,
-
     /** Call it after a rollback, or if something other than `add` has changed plants. */
     clear(): void {
       cache.clear();
@@ -45,8 +36,13 @@ export function openCounts(prepare: Prepare, quotas: Quotas) {
 
     /** For the quota of a user, or of the store if `user` is undefined. */
     count(store: number, user: number | undefined, quota: number): number {
-      const count = () => ({ count: countUpTo(store, user, quota + 1) });
-      return cache.getOrLoad(keyOf(store, user), count).count;
+      return cache.getOrLoad(keyOf(store, user), () => {
+        const [count = 0] =
+          (user === undefined
+            ? countOfStore.get(store, quota + 1)
+            : countOfUser.get(store, user, quota + 1)) ?? [];
+        return { count };
+      }).count;
     },
 
     /** Call it after a plant was created or deleted. */

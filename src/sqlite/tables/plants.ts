@@ -25,9 +25,6 @@ export function openPlants(
   const findOne = prepare<[name: string, tag: string, owner: number]>(
     'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
   );
-  const findOwnerName = prepare<[name: string]>(`
-    SELECT users.name FROM plants JOIN users ON users.store = plants.store AND users.user = plants.owner
-    WHERE plants.store = ? AND plants.id = ?`);
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
   const insert = prepare(`
     INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
@@ -99,10 +96,6 @@ export function openPlants(
     find({ store: own, read }: ReadAccess, id: number): OwnedPlant | undefined {
       const plant = find(own, id);
       return plant !== undefined && reaches(read, plant.owner) ? plant : undefined;
-    },
-
-    findOwner(of: number, id: number): string | undefined {
-      return findOwnerName.get(of, id)?.[0];
     },
   };
 }

@@ -26,6 +26,7 @@ export function openTables(
   const stores = openStores(prepare);
   const log = openLog(prepare, stores, keepChangesMs);
   const keys = openIdempotencyKeys(prepare);
+  const users = openUsers(prepare, counts, stores, log);
   const rules = { quotas, hasLog: keepChangesMs !== 0 };
   return {
     grants,
@@ -34,9 +35,9 @@ export function openTables(
     log,
     plants: openPlants(prepare, rules, grants, counts, stores, log, keys),
     lists: openLists(prepare),
-    tokens: openTokens(prepare, grants, log),
+    tokens: openTokens(prepare, grants, users, log),
     shares: openShares(prepare, grants, log),
-    users: openUsers(prepare, counts, stores, log),
+    users,
   };
 }
 

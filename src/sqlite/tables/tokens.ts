@@ -4,6 +4,7 @@
 import { formatScopes, type Role } from '../../access/access.ts';
 import { recordOf, type TokenRow } from '../../access/identity-rows.ts';
 import type { IdentityStorage, TokenRecord } from '../../access/identity-storage.ts';
+import type { UserStorage } from '../../access/user-storage.ts';
 import {
   assertCanRevoke,
   lineBelow,
@@ -44,11 +45,12 @@ export interface Tokens extends Sync<TokenStorage> {
   createUser(store: string, user: string, issuedAtMs: number): void;
 }
 
-export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
-  const findNames = prepare<[store: number, user: number | null, role: Role | null]>(`
-    SELECT stores.store, users.user, users.role
-    FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = :user AND removed_at IS NULL
-    WHERE stores.name = :store`);
+export function openTokens(
+  prepare: Prepare,
+  grants: Grants,
+  users: Pick<Sync<UserStorage>, 'find'>,
+  log: Log,
+): Tokens {
   const addStore = prepare('INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING');
   // A removed user becomes a new one, who inherits nothing, unless their JWT was issued before the removal.
   const addUser = prepare<[store: number, user: number]>(`
@@ -103,11 +105,6 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
   }
 
   return {
-    findNames({ store, user }) {
-      const [number, userNumber, role] = findNames.get({ store, user }) ?? [];
-      return { store: number, user: userNumber ?? undefined, role: role ?? undefined };
-    },
-
     createUser(store, user, issuedAtMs) {
       addStore.run(store);
       addUser.get({ store, user, role: null, issuedAtMs });
@@ -115,8 +112,8 @@ export function openTokens(prepare: Prepare, grants: Grants, log: Log): Tokens {
 
     createToken({ store: storeName, user: userName, role, ...token }) {
       addStore.run(storeName);
+      const before = users.find(storeName, userName).user?.role;
       const names = { store: storeName, user: userName };
-      const [, , before] = findNames.get(names) ?? [];
       const owner = addUser.get({ ...names, role: role ?? null, issuedAtMs: null });
       if (owner === undefined) throw defect(new Error(`store ${storeName} is missing`));
       const [store, user] = owner;

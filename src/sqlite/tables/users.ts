@@ -26,10 +26,10 @@ export function openUsers(
     FROM stores JOIN users ON users.store = stores.store
     WHERE stores.name = ?1 AND users.name > ?2 AND removed_at IS NULL
     ORDER BY users.name LIMIT ?3`);
-  const find = prepare<[store: number, user: number, isRemoved: number]>(`
-    SELECT users.store, users.user, users.removed_at IS NOT NULL
-    FROM stores JOIN users ON users.store = stores.store
-    WHERE stores.name = ? AND users.name = ?`);
+  const find = prepare<[store: number, user: number | null, role: Role | null]>(`
+    SELECT stores.store, users.user, iif(users.removed_at IS NULL, users.role, NULL)
+    FROM stores LEFT JOIN users ON users.store = stores.store AND users.name = ?2
+    WHERE stores.name = ?1`);
   const namesOf = prepare<[user: number, name: string]>(`
     SELECT users.user, users.name FROM json_each(?2) AS wanted CROSS JOIN users
     WHERE users.store = ?1 AND users.user = wanted.value`);
@@ -77,15 +77,13 @@ export function openUsers(
       return rows.map(([store, user, role, activeTokens]) => ({ store, user, role, activeTokens }));
     },
 
-    find(storeName, userName) {
-      const [store, user, isRemoved] = find.get(storeName, userName) ?? [];
-      if (store === undefined || user === undefined) return undefined;
-      return { store, user, isRemoved: isRemoved === 1 };
+    find(storeName, userName = '') {
+      const [store, user = null, role] = find.get(storeName, userName) ?? [];
+      if (store === undefined || user === null) return { store, user: undefined };
+      return { store, user: { store, user, role: role ?? undefined } };
     },
 
     namesOf: (store, users) => new Map(namesOf.all(store, JSON.stringify(users))),
-
-    countPlants: ({ store, user }, limit) => counts.countUpTo(store, user, limit),
 
     endAccess({ store, user }, revokedAtMs, limit) {
       revokeAll(store, user, revokedAtMs);
