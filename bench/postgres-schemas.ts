@@ -48,7 +48,7 @@ const service: PostgresSchema = {
     SELECT store, generated.id, owner, tag, generated.name FROM generated, plant_store.stores`,
   changed: (lastId) => `
     UPDATE plant_store.stores
-    SET version = version + 1, last_id = greatest(last_id, ${lastId})`,
+    SET position = position + 1, last_id = greatest(last_id, ${lastId})`,
 };
 
 const typicalSchema = new URL('./peers/schema-postgres.sql', import.meta.url);

@@ -29,12 +29,14 @@ const service: Schema = {
   address: (path) => `sqlite:${path}`,
   open: (path) => openDatabase(path, { create: true }),
   addUsers(database, tokens) {
-    database.exec(`INSERT INTO stores (store, name) VALUES (${storeNumber}, 'main')`);
+    database.exec(`
+      INSERT INTO stores (store, name, last_user)
+      VALUES (${storeNumber}, 'main', ${tokens.length})`);
     const addUser = database.prepare(
-      `INSERT INTO users (store, user, name, role) VALUES (${storeNumber}, ?, ?, 'member')`,
+      `INSERT INTO users (store, id, name, role) VALUES (${storeNumber}, ?, ?, 'member')`,
     );
     const addToken = database.prepare(`
-      INSERT INTO tokens (hash, store, user, scopes, label, created_at)
+      INSERT INTO tokens (hash, store, user_id, scopes, label, created_at)
       VALUES (?, ${storeNumber}, ?, '${formatScopes(defaultScopes)}', '', 0)`);
     for (const [at, token] of tokens.entries()) {
       addUser.run(at + 1, `member ${at + 1}`);

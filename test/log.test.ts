@@ -139,7 +139,7 @@ class Run {
   async take(step: Step): Promise<void> {
     const at = this.#requests++;
     const storage = this.#processes[at % 2 === 0 ? 0 : 1];
-    const request = `request ${at}`;
+    const request = `00000000-0000-4000-8000-${String(at).padStart(12, '0')}`;
     try {
       const event = await this.#carryOut(storage, step, request);
       if (event !== undefined) this.#acknowledged.set(request, event);

@@ -94,14 +94,14 @@ async function filled(
   const storage = await database.open();
   t.after(() => storage[Symbol.asyncDispose]());
   await using archive = await openArchive(database.url, { create: false });
-  await archive.add('stores', [[1, 'main', 2 * plants.length, 0]]);
+  await archive.add('stores', [[1, 'main', 2 * plants.length, 0, 0]]);
   await archive.add(
     'users',
     Array.from({ length: owners }, (_, at) => [1, at + 1, `user ${at}`, 'member', null, 0]),
   );
   await archive.add(
     'plants',
-    plants.map(({ id, owner, tag, name: text }) => [1, id, owner, tag, text]),
+    plants.map(({ id, owner, tag, name: text }) => [1, id, owner, tag, text, 0]),
   );
   return storage;
 }

@@ -155,7 +155,7 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
     it('merge the plants of the owners who shared first, up to a maximum', async (t) => {
       const { storage, database, token } = await ownScene(t, engine);
       const bob = await token('bob');
-      await database.run(addOwners(engine, maxOwnersInReach + 1, 'bob'));
+      await database.run(addOwners(maxOwnersInReach + 1, 'bob'));
       await database.run('UPDATE shares SET since = -since'); // the last owner has shared first
       const own = await create(storage, await bob.caller(), { name: 'his', id: 2_000 });
       const inEffect = Array.from({ length: maxOwnersInReach - 1 }, (_, at) => {

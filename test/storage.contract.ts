@@ -304,10 +304,10 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       const tagOf = (id: number) => (id % 2 === 0 ? 'even' : '');
       await using archive = await openArchive(database.url, { create: false });
       const ids = Array.from({ length: 20_000 }, (_, at) => at + 1);
-      await archive.add('stores', [[1, 'main', 20_000, 0]]);
+      await archive.add('stores', [[1, 'main', 20_000, stranger, 0]]);
       const users = [...owners, stranger].map((id) => [1, id, `user ${id}`, 'member', null, 0]);
       await archive.add('users', users);
-      const plants = ids.map((id) => [1, id, ownerOf(id), tagOf(id), `plant ${id}`]);
+      const plants = ids.map((id) => [1, id, ownerOf(id), tagOf(id), `plant ${id}`, 0]);
       await archive.add('plants', plants);
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);

@@ -399,7 +399,7 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(await bobs(), []);
       const version = async () => {
         const { changes } = await storage.log.list({ store: name, limit: 1_000 });
-        return changes.at(-1)?.position.version ?? 0;
+        return changes.at(-1)?.position ?? 0;
       };
       const before = await version();
       assert.equal(await storage.users.remove(caller, 5), false, 'there is a plant');

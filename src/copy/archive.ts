@@ -21,17 +21,16 @@ export type Table = (typeof tables)[number];
 const names = (columns: string): readonly string[] => columns.split(' ');
 
 /**
- * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms. SQLite has
- * other names for three columns. test/archive.test.ts fails if a column of either engine is missing.
+ * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms. test/archive.test.ts fails if a column of either engine is missing.
  */
 export const copiedColumns: Record<Table, readonly string[]> = {
-  stores: names('store name last_id version'),
-  users: names('store id name role removed_at removed_version'),
-  plants: names('store id owner tag name'),
+  stores: names('store name last_id last_user position'),
+  users: names('store id name role removed_at removed_position'),
+  plants: names('store id owner tag name position'),
   changes: names(
-    'store version number event at user_id token request plant owner name tag is_restorable',
+    'store position previous event at user_id token request plant owner name tag is_restorable',
   ),
-  idempotency_keys: names('store key_hash user_id fingerprint plant version at'),
+  idempotency_keys: names('store key_hash user_id fingerprint plant position at'),
   shares: names('store owner user_name access since'),
   tokens: names(
     'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
@@ -45,7 +44,7 @@ const keyColumns: Record<Table, number> = {
   stores: 1,
   users: 2,
   plants: 2,
-  changes: 3,
+  changes: 2,
   idempotency_keys: 3,
   shares: 3,
   tokens: 2,

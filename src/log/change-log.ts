@@ -12,17 +12,23 @@ import type { ScanQuery } from '../shared/scan.ts';
 /** How a plant changed. Only operators move plants to another owner. */
 export const plantEvents = ['created', 'updated', 'deleted', 'restored', 'moved'] as const;
 export type PlantEvent = (typeof plantEvents)[number];
-/** How something else changed. `share-changed` has another access, and `role-changed` another role of a user. */
-type AccessEvent =
-  | 'shared'
-  | 'share-changed'
-  | 'share-ended'
-  | 'token-created'
-  | 'token-revoked'
-  | 'role-changed'
-  | 'user-removed'
-  | 'backup-restored';
-export type ChangeEvent = PlantEvent | AccessEvent;
+/**
+ * How plants and the rest changed. `share-changed` has another access, and `role-changed` another role of a user. The log
+ * stores the place of an event in this list: append others.
+ */
+export const changeEvents = [
+  ...plantEvents,
+  'shared',
+  'share-changed',
+  'share-ended',
+  'token-created',
+  'token-revoked',
+  'user-created',
+  'role-changed',
+  'user-removed',
+  'backup-restored',
+] as const;
+export type ChangeEvent = (typeof changeEvents)[number];
 
 /** How long changes are kept unless the operator decides otherwise: 30 days. */
 export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
@@ -40,43 +46,34 @@ export function keptSince(keepMs: number | undefined): number {
 }
 
 /** A change to add. */
-export interface LogEntry {
+export interface NewEntry {
   event: ChangeEvent;
-  /** Undefined for a command of the operator. */
-  by?: Identified | undefined;
-  request?: string | undefined;
   plant?: number | undefined;
-  /** Whether the id of the plant is in use again. */
-  isBorder?: boolean | undefined;
+  /** The position of the last change to the plant before; undefined if the log has none. */
+  previous?: number | undefined;
   /** What was there before, or which share, token or role. */
   owner?: number | undefined;
   name?: string | undefined;
   tag?: string | undefined;
 }
 
-/**
- * The place of a change. Each transaction that adds changes to the log of a store has the next version of the store, in
- * the order of the commits, and numbers its changes.
- */
-export interface LogPosition {
-  version: number;
-  number: number;
+/** A change with its place. */
+export interface LogEntry extends NewEntry {
+  /** The changes of a store have consecutive positions, in the order of their commits. */
+  position: number;
+  /** Undefined for a command of the operator. */
+  by?: Identified | undefined;
+  request?: string | undefined;
 }
 
-/** The text of a position, such as `12-3`. Clients get it as a cursor. */
-export function formatPosition({ version, number }: LogPosition): string {
-  return `${version}-${number}`;
-}
-
-/** Undefined if the text is no position. Each part has fewer digits than the largest number that an engine takes. */
-export function parsePosition(text: string): LogPosition | undefined {
-  const [, version, number] = /^(0|[1-9]\d{0,14})-(0|[1-9]\d{0,8})$/.exec(text) ?? [];
-  return version === undefined ? undefined : { version: Number(version), number: Number(number) };
+/** A position that a client sends as a cursor; undefined if the text is none. */
+export function parsePosition(text: string): number | undefined {
+  return /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
 }
 
 /** One change, as operators see it. */
 export interface LoggedChange {
-  position: LogPosition;
+  position: number;
   event: ChangeEvent;
   /** Since the Unix epoch, by the clock of the process that made the change. */
   atMs: number;
@@ -104,19 +101,19 @@ export interface DeletedPlant extends OwnedPlant {
   deletedAtMs: number;
   /** The number of the user. Undefined for a command of the operator. */
   deletedBy: number | undefined;
-  position: LogPosition;
+  position: number;
 }
 
 /** `after` is the position of a deletion: the page has only earlier ones. */
-export type BinQuery = ScanQuery<LogPosition>;
+export type BinQuery = ScanQuery<number>;
 
 /** Every deletion is earlier. */
-export const binStart: LogPosition = { version: Number.MAX_SAFE_INTEGER, number: 0 };
+export const binStart = Number.MAX_SAFE_INTEGER;
 
 export interface BinPage {
   plants: readonly DeletedPlant[];
   /** If more plants follow, the position of the last deletion of this page. */
-  next: LogPosition | undefined;
+  next: number | undefined;
 }
 
 export interface LogQuery {
@@ -127,7 +124,7 @@ export interface LogQuery {
   plant?: number | undefined;
   sinceMs?: number | undefined;
   /** Only changes after this position. */
-  after?: LogPosition | undefined;
+  after?: number | undefined;
   /** Maximum number of changes to look at. Those that do not match are left out. */
   limit: number;
 }
@@ -135,18 +132,20 @@ export interface LogQuery {
 export interface LogPage {
   changes: LoggedChange[];
   /** If more changes follow, the position of the last one that was looked at. */
-  next: LogPosition | undefined;
+  next: number | undefined;
 }
 
 /** The rows of a page that match the query, and are not too old. */
 export function logPageOf(
   changes: readonly LoggedChange[],
-  { user, sinceMs = 0, limit }: LogQuery,
+  { user, plant, sinceMs = 0, limit }: LogQuery,
   keptSinceMs: number,
 ): LogPage {
   const matches = changes.filter(
     (change) =>
-      change.atMs >= Math.max(sinceMs, keptSinceMs) && (user === undefined || change.user === user),
+      change.atMs >= Math.max(sinceMs, keptSinceMs) &&
+      (user === undefined || change.user === user) &&
+      (plant === undefined || change.plant === plant),
   );
   return {
     changes: matches,
@@ -194,8 +193,7 @@ export interface ChangeLog {
   deleted(caller: ReadAccess, query: BinQuery): Promise<BinPage>;
 
   /**
-   * For operators: the changes of a store in ascending order of their positions. Empty if there is no such store. Those
-   * of a plant are a range of an index.
+   * For operators: the changes of a store in ascending order of their positions. Empty if there is no such store.
    */
   list(query: LogQuery): Promise<LogPage>;
 

@@ -16,8 +16,22 @@ import { maxId } from './ids.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 import { assertRoom, type PlantCounter, type Quotas } from './quota.ts';
 
+/** A plant with the position of its last change. */
+export interface StoredPlant extends OwnedPlant {
+  readonly position: number;
+}
+
+/** The deletion of a plant whose id was not used again. */
+export interface DeletionInLog {
+  readonly position: number;
+  /** Undefined if it cannot be restored: the deletion is too old, or the owner was removed since. */
+  readonly plant: OwnedPlant | undefined;
+}
+
 /** What a decision depends on: a store at the time of the change. */
 export interface Facts extends PlantCounter {
+  /** That of the last change of the store. */
+  readonly position: number;
   /** The largest id that the store has ever held. */
   readonly lastId: number;
   /**
@@ -25,9 +39,9 @@ export interface Facts extends PlantCounter {
    * their token was revoked.
    */
   reachNow(by: Identified): ChangeReach | undefined;
-  plant(id: number): OwnedPlant | undefined;
-  /** The plant whose deletion is the last change of the id in the log, unless its owner was removed since. */
-  deleted(id: number): OwnedPlant | undefined;
+  plant(id: number): StoredPlant | undefined;
+  /** Asked only for ids that are free. */
+  deletion(id: number): DeletionInLog | undefined;
   /** The create with this key of the user in the last 24 hours. */
   key(user: number, key: string): StoredKey | undefined;
   /** Asked if no id is left above `lastId`. */
@@ -50,10 +64,13 @@ export interface NewKey extends StoredKey {
 export interface Effect {
   readonly id: number;
   /** The plant with this id before and after. */
-  readonly before: OwnedPlant | undefined;
-  readonly after: OwnedPlant | undefined;
-  /** `Facts.lastId` after the change. */
+  readonly before: StoredPlant | undefined;
+  readonly after: StoredPlant | undefined;
+  /** `lastId` and `position` of the facts after the change. */
   readonly lastId: number;
+  readonly position: number;
+  /** The position of the deletion of an earlier plant with this id, which cannot be restored any more. */
+  readonly endedDeletion: number | undefined;
   readonly key: NewKey | undefined;
   readonly entry: LogEntry | undefined;
 }
@@ -66,27 +83,29 @@ export interface Decision {
 
 /** Throws the Problem of a change that is refused. */
 export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules): Decision {
-  const { result, step } = stepOf(change, facts, hasLog);
+  const { result, step } = stepOf(change, facts);
   if (step === undefined) return { result };
-  const { event, before, after, key } = step;
+  const { event, before, after: plant, key } = step;
   const isNew = before === undefined;
-  if (isNew) assertRoom(quotas, after.owner, facts);
-  const { id } = isNew ? after : before;
+  if (isNew) assertRoom(quotas, plant.owner, facts);
+  const { id } = isNew ? plant : before;
+  const position = facts.position + 1;
+  const endedDeletion = isNew && id <= facts.lastId ? facts.deletion(id)?.position : undefined;
+  const after = plant && { ...plant, position };
   const lastId = Math.max(facts.lastId, id);
-  // Logged even without a log: later, neither history nor bin must show an earlier plant with the id.
-  const isBorder = isNew && id <= facts.lastId;
+  const effect = { id, before, after, lastId, position, endedDeletion, key };
+  if (!hasLog) return { result, effect: { ...effect, entry: undefined } };
   const { by, request } = change;
   const { owner, name, tag } = before ?? {};
-  const isLogged = hasLog || isBorder;
-  const entry = isLogged
-    ? { event, by, request, plant: id, isBorder, owner, name, tag }
-    : undefined;
-  return { result, effect: { id, before, after, lastId, key, entry } };
+  // The history of a plant begins with its creation, even if its id was used before.
+  const previous = event === 'restored' ? endedDeletion : before?.position;
+  const entry = { position, previous, event, by, request, plant: id, owner, name, tag };
+  return { result, effect: { ...effect, entry } };
 }
 
 /** What a change does to its plant: there is one before or after it. */
 type Step = { event: PlantEvent; key?: NewKey | undefined } & (
-  { before: OwnedPlant; after: OwnedPlant | undefined } | { before: undefined; after: OwnedPlant }
+  { before: StoredPlant; after: OwnedPlant | undefined } | { before: undefined; after: OwnedPlant }
 );
 
 interface Outcome {
@@ -94,7 +113,7 @@ interface Outcome {
   step?: Step;
 }
 
-function stepOf(change: Change, facts: Facts, hasLog: boolean): Outcome {
+function stepOf(change: Change, facts: Facts): Outcome {
   const reachNow = facts.reachNow(change.by);
   if (change.kind === 'create') return create(change, facts);
   const reach = reachNow ?? change.reach;
@@ -104,7 +123,7 @@ function stepOf(change: Change, facts: Facts, hasLog: boolean): Outcome {
     case 'delete':
       return remove(find(change, reach, facts));
     case 'restore':
-      return restore(change.id, reach, facts, hasLog);
+      return restore(change.id, reach, facts);
   }
 }
 
@@ -119,25 +138,25 @@ function create({ owner, id: wanted, name, tag, key }: Creation, facts: Facts): 
   return { result: id, step: { event: 'created', before: undefined, after, key: stored } };
 }
 
-function update({ name, tag }: Update, before: OwnedPlant | undefined): Outcome {
+function update({ name, tag }: Update, before: StoredPlant | undefined): Outcome {
   if (before === undefined) return { result: undefined };
-  const after = { ...before, name: name ?? before.name, tag: tag ?? before.tag };
-  if (after.name === before.name && after.tag === before.tag) return { result: before };
+  const { id, owner } = before;
+  const after = { id, name: name ?? before.name, tag: tag ?? before.tag, owner };
+  if (after.name === before.name && after.tag === before.tag) return { result: after };
   return { result: after, step: { event: 'updated', before, after } };
 }
 
-function remove(before: OwnedPlant | undefined): Outcome {
+function remove(before: StoredPlant | undefined): Outcome {
   if (before === undefined) return { result: false };
   return { result: true, step: { event: 'deleted', before, after: undefined } };
 }
 
-/** Without a log, nothing can be restored. */
-function restore(id: number, reach: ChangeReach, facts: Facts, hasLog: boolean): Outcome {
+function restore(id: number, reach: ChangeReach, facts: Facts): Outcome {
   const existing = facts.plant(id);
-  const last = existing ?? (hasLog ? facts.deleted(id) : undefined);
-  if (last === undefined || !canChange(reach, last.owner)) return { result: undefined };
+  const after = existing ?? facts.deletion(id)?.plant;
+  if (after === undefined || !canChange(reach, after.owner)) return { result: undefined };
   if (existing !== undefined) throw idInUse(id);
-  return { result: last, step: { event: 'restored', before: undefined, after: last } };
+  return { result: after, step: { event: 'restored', before: undefined, after } };
 }
 
 /** The plant if it is within reach. Throws `plant-read-only` or `precondition-failed`. */
@@ -145,7 +164,7 @@ function find(
   { id, condition }: Update | Deletion,
   reach: ChangeReach,
   facts: Facts,
-): OwnedPlant | undefined {
+): StoredPlant | undefined {
   const plant = facts.plant(id);
   if (plant === undefined || !canChange(reach, plant.owner)) return undefined;
   assertCondition(condition, plant);

@@ -3,7 +3,7 @@ import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '..
 import { parseAddress } from './pool/address.ts';
 import { runUnlimited } from './citus/citus.ts';
 import { Cluster } from './citus/cluster.ts';
-import { sql } from './pool/connection.ts';
+import { sql } from '../sql/statement.ts';
 import { problemOf, refusalFor } from './errors.ts';
 import { refuseNewerSchema } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
@@ -13,10 +13,9 @@ import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
-const textColumns =
-  'name role scopes label family tag user_name access event token request key_hash fingerprint'.split(
-    ' ',
-  );
+const textColumns = 'name role scopes label family tag user_name access key_hash fingerprint'.split(
+  ' ',
+);
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
@@ -105,7 +104,7 @@ export class PostgresArchive implements Archive {
 }
 
 const versionSql = sql`
-  SELECT store, version, writer, grants, last_user
+  SELECT store, position, writer, grants, last_user
   FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`;
 
 const unfinishedSql = sql<readonly [copyOf: string | null]>`
@@ -115,7 +114,6 @@ const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::tex
 
 function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
-  if (table === 'users') return [raiseLastUsers(rows), insert(table, copiedColumns.users, rows)];
   if (table !== 'plants' && table !== 'changes') return [insert(table, copiedColumns[table], rows)];
   // One statement for each store, so that each runs on one node of a distributed engine.
   const parts = Object.groupBy(rows, ([store]) => String(store));
@@ -147,19 +145,7 @@ function insert(table: string, into: readonly string[], rows: readonly Row[]): B
   ];
 }
 
-/** Users that are created later get numbers above these. */
-function raiseLastUsers(rows: readonly Row[]): BoundStatement {
-  return [
-    sql`
-      UPDATE plant_store.stores SET last_user = greatest(last_user, new.last)
-      FROM (SELECT store, max(id) AS last FROM unnest($1::bigint[], $2::bigint[]) AS new (store, id)
-            GROUP BY store) AS new
-      WHERE stores.store = new.store`,
-    [rows.map(([store]) => store), rows.map(([, id]) => id)],
-  ];
-}
-
 function typeOf(column: string): string {
-  if (column === 'hash') return 'bytea';
+  if (['hash', 'token', 'request'].includes(column)) return 'bytea';
   return textColumns.includes(column) ? 'text' : 'bigint';
 }

@@ -10,17 +10,17 @@ import type { UserStorage } from '../access/user-storage.ts';
 import { maxId } from '../plants/ids.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
-import { sql } from './pool/connection.ts';
+import { sql } from '../sql/statement.ts';
 import type { BoundStatement } from './pool/pool.ts';
+import { openLog } from '../sql/log.ts';
+import { openShares } from '../sql/shares.ts';
+import { openTokens } from '../sql/tokens.ts';
+import { openUsers } from '../sql/users.ts';
+import { PostgresEngine } from './engine.ts';
 import { Cluster, type ClusterEvents } from './citus/cluster.ts';
-import { GrantsVersions } from './tables/grants-version.ts';
-import { appenderTo, openLog } from './tables/log.ts';
-import { Names } from './tables/names.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
-import { openShares } from './tables/shares.ts';
-import { Tokens } from './tables/tokens.ts';
-import { openUsers } from './tables/users.ts';
+import { Grants } from './tables/grants.ts';
 
 interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
@@ -32,14 +32,14 @@ interface OpenOptions extends ReadinessOptions, WriteSettings {
 const largeText = `repeat('x', 1200)`;
 
 const checkSql = {
-  write: sql`UPDATE plant_store.stores SET version = version WHERE store = $1`,
+  write: sql`UPDATE plant_store.stores SET position = position WHERE store = $1`,
   // Rows of which a table has no free place if it cannot grow, as an update of the row above always has one.
   addPlant: sql`
     INSERT INTO plant_store.plants (store, id, owner, tag, name)
     VALUES ($1, ${String(maxId)}, 0, '', ${largeText}) ON CONFLICT (store, id) DO NOTHING`,
   addChange: sql`
-    INSERT INTO plant_store.changes (store, version, number, event, at, name, is_restorable)
-    VALUES ($1, -1, 0, '', 0, ${largeText}, 0)`,
+    INSERT INTO plant_store.changes (store, position, event, at, name, is_restorable)
+    VALUES ($1, -1, 0, 0, ${largeText}, 0)`,
   privileges: sql`
     SELECT bool_and(
       has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE')
@@ -69,14 +69,18 @@ export class PostgresStorage implements Storage {
       onRival,
     });
     this.#readiness = new Readiness(this.#cluster, options);
-    const versions = new GrantsVersions(this.#cluster);
-    const names = new Names(this.#cluster);
-    const appendToLog = appenderTo(keepChangesMs);
-    this.identity = new Tokens(this.#cluster, versions, names, appendToLog);
-    this.shares = openShares(this.#cluster, names, appendToLog);
-    this.users = openUsers(this.#cluster, names, appendToLog);
+    const engine = new PostgresEngine(this.#cluster, keepChangesMs !== 0);
+    const grants = new Grants(this.#cluster, engine);
+    this.identity = {
+      ...openTokens(engine),
+      maxLookups: grants.maxLookups,
+      placeOf: (credential) => grants.placeOf(credential),
+      identify: (...args) => grants.identify(...args),
+    };
+    this.shares = openShares(engine);
+    this.users = openUsers(engine);
     this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
-    this.log = openLog(this.#cluster, names, this.users, keepChangesMs);
+    this.log = openLog(engine, keepChangesMs);
   }
 
   async open(): Promise<void> {

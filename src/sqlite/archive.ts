@@ -6,19 +6,6 @@ import { refuseNewerSchema } from './file/migrate.ts';
 import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
-/** The columns `id` of users and `user_id` of others are called `user` here. */
-export const columns: Record<Table, readonly string[]> = {
-  ...copiedColumns,
-  users: copiedColumns.users.map((name) => (name === 'id' ? 'user' : name)),
-  changes: copiedColumns.changes.map(userColumn),
-  idempotency_keys: copiedColumns.idempotency_keys.map(userColumn),
-  tokens: copiedColumns.tokens.map(userColumn),
-};
-
-function userColumn(name: string): string {
-  return name === 'user_id' ? 'user' : name;
-}
-
 export class SqliteArchive implements Archive {
   readonly #database: DatabaseSync;
   readonly #checkpoint: () => void;
@@ -37,20 +24,20 @@ export class SqliteArchive implements Archive {
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyPartOf(table, columns[table]);
+    const key = keyPartOf(table, copiedColumns[table]);
     const range =
       after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
     const statement = prepare<Row>(
       this.#database,
-      `SELECT ${columns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`,
+      `SELECT ${copiedColumns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`,
     );
     return statement.all(...(after ?? []), limit);
   }
 
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    const parameters = columns[table].map(() => '?').join();
+    const parameters = copiedColumns[table].map(() => '?').join();
     const insert = this.#database.prepare(
-      `INSERT INTO ${table} (${columns[table].join()}) VALUES (${parameters}) ON CONFLICT DO NOTHING`,
+      `INSERT INTO ${table} (${copiedColumns[table].join()}) VALUES (${parameters}) ON CONFLICT DO NOTHING`,
     );
     this.#database.exec('BEGIN IMMEDIATE');
     commitAfter(this.#database, () => {
@@ -60,7 +47,7 @@ export class SqliteArchive implements Archive {
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
-    const key = keyPartOf(table, columns[table]);
+    const key = keyPartOf(table, copiedColumns[table]);
     const descending = key.map((column) => `${column} DESC`).join();
     return this.#firstRow(`SELECT ${key.join()} FROM ${table} ORDER BY ${descending} LIMIT 1`);
   }

@@ -5,6 +5,8 @@
 import { chmodSync, chownSync, existsSync, lstatSync, renameSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { logWrites } from '../sql/log.ts';
+import { perform } from './tables/statements.ts';
 import { Refusal } from '../refusal.ts';
 import { openDatabase } from './file/open.ts';
 import { Connection } from './connection.ts';
@@ -179,9 +181,8 @@ function migrateAndLog(copiedFile: string, backupName: string): void {
   try {
     const { database } = connection.open({ create: false });
     const stores = prepare<[store: number]>(database, 'SELECT store FROM stores').all();
-    connection.write(({ log }) => {
-      for (const [store] of stores)
-        log.addUnlessOff(store, { event: 'backup-restored', name: backupName });
+    connection.write((tables) => {
+      for (const [store] of stores) perform(tables, logWrites.logRestore(store, backupName));
     }, nowMs());
   } finally {
     connection.close();

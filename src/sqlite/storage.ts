@@ -11,23 +11,24 @@ import {
   updateOf,
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
-import { binPageOf, type ChangeLog } from '../log/change-log.ts';
+import type { ChangeLog } from '../log/change-log.ts';
 import { isShort, listKind, scanPlants, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
-import { storageUnavailable } from '../problem.ts';
+import { defect, storageUnavailable } from '../problem.ts';
 import { unfinishedCopy } from '../refusal.ts';
-import type { ShareStorage } from '../access/share-storage.ts';
+import { openLog } from '../sql/log.ts';
+import { openShares } from '../sql/shares.ts';
+import { sql, type Row, type Statement } from '../sql/statement.ts';
+import { openTokens } from '../sql/tokens.ts';
+import { openUsers } from '../sql/users.ts';
+import type { Engine } from '../sql/write.ts';
 import type { Storage } from '../storage.ts';
-import { scan } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
-import type { UserStorage } from '../access/user-storage.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
 import { failedSync } from './errors.ts';
 import type { OpenOptions } from './file/open.ts';
 import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
-import { call, type Call } from './tables/tables.ts';
-import type { TokenStorage } from './tables/tokens.ts';
 import { Writer } from './writer/writer.ts';
 
 /** SQLite's page cache. A long list fills it, so it counts as memory of a list. */
@@ -36,20 +37,15 @@ const cacheKiB = 5_120;
 /** How often to check the file and the writes. A missing file must be detected within a second. */
 const pollMs = 500;
 
-/** Parts of the storage, except for what each of them needs besides a table. */
-interface Parts {
-  plants: Pick<PlantStorage, 'find'>;
-  tokens: TokenStorage;
-  shares: ShareStorage;
-  users: UserStorage;
-  log: Omit<ChangeLog, 'history' | 'deleted'>;
-}
+/** More pages than a create adds to the WAL. A write that changes nothing adds one. */
+const pagesOfCreate = 16;
 
 interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' | 'keepChangesMs'> {
   /** Called when the storage cannot be used any more: the file is lost, or a sync has failed. */
   onFailure?: ((cause: unknown) => void) | undefined;
 }
 
+const findStoreSql = sql<readonly [store: number]>`SELECT store FROM stores WHERE name = $1`;
 const isUnfinishedCopy = ({ database }: OpenConnection) => isUnfinished(database);
 
 export class SqliteStorage implements Storage {
@@ -65,6 +61,7 @@ export class SqliteStorage implements Storage {
   ) {
     this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileLost: onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
+    this.log = openLog(this.#engine, keepChangesMs);
     const { file } = this.#connection.open(options);
     if (this.#connection.read(isUnfinishedCopy)) {
       this.#connection.close();
@@ -78,8 +75,19 @@ export class SqliteStorage implements Storage {
     }, pollMs).unref();
   }
 
+  readonly #engine: Engine = {
+    findStore: async (name) => this.#findStore(name),
+    ensureStore: async (name) => {
+      if (this.#findStore(name) === undefined) await this.#writer.write(['add-store', name]);
+      const store = this.#findStore(name);
+      if (store === undefined) throw defect(new Error(`no store is called ${name}`));
+      return store;
+    },
+    read: async (_store, ...query) => this.#read(...query),
+    write: (...call) => this.#writer.call(...call),
+  };
+
   readonly plants: PlantStorage = {
-    ...this.#part('plants', { find: 'read' }),
     create: async (caller, plant, options) => {
       const creation = creationOf(caller, plant, options);
       return createdPlant(creation, await this.#writer.change(creation));
@@ -88,69 +96,29 @@ export class SqliteStorage implements Storage {
       this.#writer.change(updateOf(caller, id, patch, options)),
     delete: async (caller, id, options) => this.#writer.change(deletionOf(caller, id, options)),
     restore: async (caller, id, options) => this.#writer.change(restorationOf(caller, id, options)),
+    find: async (caller, id) => this.#connection.read(({ plants }) => plants.find(caller, id)),
     list: (caller, query) => this.#list(caller, query),
   };
 
   readonly identity: IdentityStorage = {
-    ...this.#part('tokens', {
-      createToken: 'write',
-      createOwnToken: 'write',
-      listTokens: 'read',
-      revokeToken: 'write',
-      recordUses: 'write',
-    }),
+    ...openTokens(this.#engine),
     /** Unlimited, because the lookups of one event loop iteration share a transaction. */
     maxLookups: Infinity,
     placeOf: () => this,
     identify: (credential) => this.#identify(credential),
   };
 
-  readonly shares = this.#part('shares', { set: 'write', end: 'write', of: 'read', list: 'read' });
+  readonly shares = openShares(this.#engine);
+  readonly users = openUsers(this.#engine);
+  readonly log: ChangeLog;
 
-  readonly users = this.#part('users', {
-    listStores: 'read',
-    list: 'read',
-    find: 'read',
-    namesOf: 'read',
-    endAccess: 'write',
-    movePlants: 'write',
-    remove: 'write',
-  });
+  #read<R extends Row>(statement: Statement<R>, values: readonly unknown[], turn?: string) {
+    const read = () => this.#connection.read(({ statements }) => statements.all(statement, values));
+    return turn === undefined ? read() : runInSlice(turn, async () => read());
+  }
 
-  readonly log: ChangeLog = {
-    ...this.#part('log', {
-      list: 'read',
-      removeOld: 'write',
-      readClock: 'read',
-      setClock: 'write',
-    }),
-    /** In one transaction: the plant and its history belong together. */
-    history: (...args) => this.#batcher.read(({ log }) => log.history(...args)),
-    deleted: async (caller, query) => {
-      const found = await scan(query, (after, limit) =>
-        runInSlice(userKey(caller), async () =>
-          this.#connection.read(({ log }) => log.binStep(caller, after, limit)),
-        ),
-      );
-      return binPageOf(found, query);
-    },
-  };
-
-  /** A part of the storage: its table has the same methods. Reads run here, and writes on the writer thread. */
-  #part<Name extends keyof Parts>(
-    table: Name,
-    kinds: Record<keyof Parts[Name], 'read' | 'write'>,
-  ): Parts[Name] {
-    const methods = Object.entries(kinds).map(([method, kind]) => [
-      method,
-      async (...args: readonly unknown[]) => {
-        const callOfMethod = [table, method, ...args] as unknown as Call; // the caller has checked the arguments
-        return kind === 'read'
-          ? this.#connection.read((tables) => call(tables, callOfMethod))
-          : this.#writer.write(callOfMethod);
-      },
-    ]);
-    return Object.fromEntries(methods) as Parts[Name]; // the methods of the table return what the part promises
+  #findStore(name: string): number | undefined {
+    return this.#connection.read(({ statements }) => statements.all(findStoreSql, [name]))[0]?.[0];
   }
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
@@ -181,7 +149,8 @@ export class SqliteStorage implements Storage {
     return find().then(async (grant) => {
       if (grant !== undefined) return grant;
       const { storeName, userName, issuedAtMs } = claims;
-      await this.#writer.write(['tokens', 'createUser', storeName, userName, issuedAtMs]);
+      const store = await this.#engine.ensureStore(storeName);
+      await this.#writer.call('addUser', store, userName, issuedAtMs);
       return find();
     });
   }
@@ -195,8 +164,10 @@ export class SqliteStorage implements Storage {
     if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
-  async checkWrites(store: number): Promise<void> {
-    await this.#writer.write(['stores', 'touch', store]);
+  async checkWrites(store: number, needsSpace: boolean): Promise<void> {
+    // One can fit where a larger write did not.
+    const writes = needsSpace ? pagesOfCreate : 1;
+    for (let at = 0; at < writes; at++) await this.#writer.write(['touch', store]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

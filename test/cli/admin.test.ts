@@ -53,7 +53,7 @@ test('lists have every row of any number, and access names a share that is not i
   await using storage = await database.open();
   const bob = await identify(storage, await addToken(storage, 'bob'));
   assert.ok(bob);
-  await database.run(addOwners('SQLite', maxOwnersInReach, 'bob'));
+  await database.run(addOwners(maxOwnersInReach, 'bob'));
   await addToken(storage, 'alice', { store: 'south' });
   await using archive = new SqliteArchive(fileOf(url), { create: false });
   const tokens = 1_001; // more than are read at once, twice
@@ -100,7 +100,9 @@ itOnce(
     assert.ok(created > 3, `${created} plants were created meanwhile`);
     const { changes } = await storage.log.list({ store: 'main', limit: 5_000 });
     const moved = changes.filter(({ event }) => event === 'moved');
-    assert.ok(new Set(moved.map(({ position }) => position.version)).size >= 3, 'in batches');
+    const last = moved.at(-1)?.position ?? 0;
+    const others = last - (moved[0]?.position ?? 0) + 1 - moved.length;
+    assert.ok(others > 0, 'in batches, between which others write');
     assert.equal(await plantsOf(storage, bob), 1_201 + created);
     assert.equal((await list(alice)).status, 401);
     assert.deepEqual((await list(carol)).json, []);
@@ -110,7 +112,7 @@ itOnce(
 );
 
 itOnce(
-  'log --since and --plant read a part of the log, and find what is out of order',
+  'log --since reads a part of the log, and finds what is out of order',
   async (t) => {
     const app = await startApp(t);
     const env = { PLANT_STORE_DATABASE: app.database.url };
@@ -120,11 +122,11 @@ itOnce(
     const startMs = Date.now() - rows * 20_000;
     await app.database.run(`
     WITH RECURSIVE rows (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM rows WHERE at < ${rows})
-    INSERT INTO changes (store, version, number, event, at, plant, owner, name, tag, is_restorable)
-    SELECT (SELECT min(store) FROM stores), at + 1, 1, 'updated', ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
+    INSERT INTO changes (store, position, event, at, plant, owner, name, tag, is_restorable)
+    SELECT (SELECT min(store) FROM stores), at + 2, 1, ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
     FROM rows;
-    UPDATE changes SET at = ${startMs} WHERE version = 1;
-    UPDATE stores SET version = ${rows} + 1`);
+    UPDATE changes SET at = ${startMs} WHERE position <= 2;
+    UPDATE stores SET position = ${rows} + 2`);
     const read = async (...args: string[]) => {
       const before = process.cpuUsage();
       const printed = await runOk(['log', ...args], { env });
@@ -136,8 +138,7 @@ itOnce(
     assert.ok(Math.abs(since.found - 135) <= 2, `${since.found}`); // 90 of the even ones, 45 of the others
     const plant = await read('--plant', '20000');
     assert.equal(plant.found, 1);
-    for (const { cpu } of [since, plant])
-      assert.ok(cpu * 3 < whole.cpu, `${cpu} and ${whole.cpu} µs`);
+    assert.ok(since.cpu * 3 < whole.cpu, `${since.cpu} and ${whole.cpu} µs`);
   },
 );
 

@@ -58,9 +58,9 @@ describe('plants', { concurrency: 2 }, () => {
     const env = { PLANT_STORE_URL: address, PLANT_STORE_TOKEN: await token('alice') };
     await runOk(['plants', 'add', 'Monstera'], { env });
     await database.run(`
-      INSERT INTO changes (store, version, number, event, at, plant, owner, name, tag, is_restorable)
-      ${withIds(99)} SELECT store, version + id, 1, 'updated', ${Date.now()}, 1, 1, 'a', '', 0 FROM stores, ids;
-      UPDATE stores SET version = version + 99`);
+      INSERT INTO changes (store, position, previous, event, at, plant, owner, name, tag, is_restorable)
+      ${withIds(99)} SELECT store, position + id, position + id - 1, 1, ${Date.now()}, 1, 1, 'a', '', 0 FROM stores, ids;
+      UPDATE stores SET position = position + 99; UPDATE plants SET position = position + 99`);
     const isCut = /^Only the latest 100 changes are shown\.$/m;
     assert.doesNotMatch(await shownBy(['plants', 'history', '1'], env), isCut);
     await runOk(['plants', 'edit', '1', '--tag', 'one more'], { env });

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { scopes } from '../../src/access/access.ts';
+import { changeEvents } from '../../src/log/change-log.ts';
 import { openDatabase } from '../../src/sqlite/file/open.ts';
 import { call } from '../support/app.ts';
 import { run, runOk, serve, type Outcome, type Service } from '../support/command.ts';
@@ -204,7 +205,7 @@ function checkImage(folder: string, its: Machine, cutNs: bigint): void {
   for (const { event, subject } of database
     .prepare('SELECT event, coalesce(plant, name) AS subject FROM changes')
     .all()) {
-    log.add(`${String(event)} ${String(subject)}`);
+    log.add(`${changeEvents[Number(event)]} ${String(subject)}`);
   }
   const entries = new Set(acknowledged.map(({ entry }) => entry));
   assert.deepEqual(entries.difference(log), new Set(), 'lost');

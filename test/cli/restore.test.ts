@@ -178,7 +178,7 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
   ['that no version created', 'PRAGMA user_version = 0', / is not a Plant Store backup/],
   [
     'with a plant that belongs to no user',
-    `INSERT INTO plants VALUES (1, 9, 9, '', 'Monstera')`,
+    `INSERT INTO plants VALUES (1, 9, 9, '', 'Monstera', 0)`,
     / is not a complete backup: a row of plants refers to a missing row of users/,
   ],
 ];

@@ -89,7 +89,7 @@ itOnEach(
     const [alice, bob] = [await user('alice'), await user('bob')];
     await alice('POST', '/plants', { json: { name: 'secret', id: 5 } });
     await alice('DELETE', '/plants/5');
-    await database.run(`UPDATE changes SET at = at + 60000 WHERE event = 'deleted'`);
+    await database.run(`UPDATE changes SET at = at + 60000 WHERE is_restorable = 1`);
     await bob('POST', '/plants', { json: { name: 'b', id: 5 } });
     for (let store: number | undefined = 0; store !== undefined;) {
       store = await storage.log.removeOld(Date.now() + 30_000, store);

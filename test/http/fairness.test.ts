@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { resetsLate } from '../support/connection.ts';
-import { fileScope, itOnce as it, storageOf } from '../support/storages.ts';
+import { fileScope, itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const connections = 128;
@@ -26,15 +26,15 @@ const app = await startApp(scope, {
     }),
 });
 const [alice, bob] = [await app.token('alice'), await app.token('bob')];
-await addOwners(storageOf(scope) === 'SQLite' ? 'user' : 'id');
+await addOwners();
 
 /** Owners who share with alice, and have few of the plants in the store. */
-async function addOwners(userColumn: string): Promise<void> {
+async function addOwners(): Promise<void> {
   const numbers = (last: number) =>
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${last})`;
   const store = '(SELECT min(store) FROM stores)';
   await app.database.run(`
-    ${numbers(owners + 1)} INSERT INTO users (store, ${userColumn}, name, role)
+    ${numbers(owners + 1)} INSERT INTO users (store, id, name, role)
     SELECT ${store}, 1000 + n, 'owner ' || n, 'member' FROM numbers`);
   await app.database.run(`
     ${numbers(owners)} INSERT INTO shares (store, owner, user_name, access, since)

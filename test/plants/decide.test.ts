@@ -7,7 +7,14 @@ import { it, type TestContext } from 'node:test';
 import { reaches, type ChangeReach, type Identified, type Reach } from '../../src/access/access.ts';
 import type { Change } from '../../src/plants/changes.ts';
 import { entityTag, type Condition } from '../../src/plants/condition.ts';
-import { decide, type Effect, type Facts, type Rules } from '../../src/plants/decide.ts';
+import {
+  decide,
+  type DeletionInLog,
+  type Effect,
+  type Facts,
+  type Rules,
+  type StoredPlant,
+} from '../../src/plants/decide.ts';
 import { keepKeysMs } from '../../src/plants/idempotency.ts';
 import { maxId } from '../../src/plants/ids.ts';
 import type { OwnedPlant } from '../../src/plants/plant-storage.ts';
@@ -76,9 +83,10 @@ interface StoredKey {
 class Model implements Facts {
   readonly rules: Rules;
   lastId: number;
-  plants = new Map<number, OwnedPlant>();
-  /** What the bin would show. */
-  readonly bin = new Map<number, OwnedPlant>();
+  position = 10;
+  plants = new Map<number, StoredPlant>();
+  /** The bin would show those with a plant. */
+  readonly deletions = new Map<number, DeletionInLog>();
   keys: StoredKey[] = [];
   nowMs = 0;
   readonly reach = new Map<number, ChangeReach>(users.map((user) => [user, [[user], [user]]]));
@@ -96,12 +104,12 @@ class Model implements Facts {
     return this.outdated.has(user) ? this.reach.get(user) : undefined;
   }
 
-  plant(id: number): OwnedPlant | undefined {
+  plant(id: number): StoredPlant | undefined {
     return this.plants.get(id);
   }
 
-  deleted(id: number): OwnedPlant | undefined {
-    return this.bin.get(id);
+  deletion(id: number): DeletionInLog | undefined {
+    return this.deletions.get(id);
   }
 
   key(user: number, key: string): StoredKey | undefined {
@@ -138,7 +146,7 @@ class Model implements Facts {
     const { kind, id } = change;
     const present = this.plants.get(id);
     if (kind === 'restore') {
-      const lost = this.rules.hasLog ? this.bin.get(id) : undefined;
+      const lost = this.deletions.get(id)?.plant;
       const access = accessTo(present ?? lost);
       if (access === 'read') return 'plant-read-only';
       if (access === 'write' && present !== undefined) return 'id-taken restore';
@@ -154,10 +162,10 @@ class Model implements Facts {
     if (!isMatched || noneMatch === 'any' || noneMatch?.includes(tag) === true)
       return 'precondition-failed';
     if (kind === 'delete') return this.#set(change, id, undefined, true);
-    const updated = { ...present };
+    const updated = ownedOf(present);
     if (change.name !== undefined) updated.name = change.name;
     if (change.tag !== undefined) updated.tag = change.tag;
-    if (entityTag(updated) === tag) return { result: present };
+    if (entityTag(updated) === tag) return { result: updated };
     return this.#set(change, id, updated, updated);
   }
 
@@ -194,19 +202,30 @@ class Model implements Facts {
     result: unknown,
   ): { result: unknown; effect: Effect } {
     const before = this.plants.get(id);
-    const isBorder = before === undefined && id <= this.lastId;
+    const isUsedAgain = before === undefined && id <= this.lastId;
+    const endedDeletion = isUsedAgain ? this.deletions.get(id)?.position : undefined;
     this.lastId = Math.max(this.lastId, id);
-    this.bin.delete(id);
-    if (after === undefined && before !== undefined) this.bin.set(id, before);
-    if (after === undefined) this.plants.delete(id);
-    else this.plants.set(id, after);
     const { lastId } = this;
+    const position = ++this.position;
+    const { hasLog } = this.rules;
+    this.deletions.delete(id);
+    if (before !== undefined && after === undefined && hasLog)
+      this.deletions.set(id, { position, plant: ownedOf(before) });
+    const stored = after && { ...after, position };
+    if (stored === undefined) this.plants.delete(id);
+    else this.plants.set(id, stored);
     const { owner, name, tag } = before ?? {};
     const event = `${kind.replace(/e$/, '')}ed` as 'created';
-    const logged = { event, by, request, plant: id, isBorder, owner, name, tag };
-    const entry = this.rules.hasLog || isBorder ? logged : undefined;
-    return { result, effect: { id, before, after, lastId, key: undefined, entry } };
+    const previous = kind === 'restore' ? endedDeletion : before?.position;
+    const logged = { position, previous, event, by, request, plant: id, owner, name, tag };
+    const entry = hasLog ? logged : undefined;
+    const effect = { id, before, after: stored, lastId, position, endedDeletion };
+    return { result, effect: { ...effect, key: undefined, entry } };
   }
+}
+
+function ownedOf({ id, name, tag, owner }: OwnedPlant): OwnedPlant {
+  return { id, name, tag, owner };
 }
 
 class Run {
@@ -222,7 +241,9 @@ class Run {
     // From before the quotas, or while there was a log.
     for (const id of [1, 2, 3, 4]) {
       const plant = { id, name: 'old', tag: '', owner: this.#pick(users) };
-      this.#pick([this.#model.bin, this.#model.plants]).set(id, plant);
+      const { plants, deletions } = this.#model;
+      if (below(2) === 0) plants.set(id, { ...plant, position: id });
+      else deletions.set(id, { position: id, plant: rules.hasLog ? plant : undefined });
     }
   }
 
@@ -258,15 +279,22 @@ class Run {
     );
     assertSame(
       group.newKeys,
-      effects.flatMap(({ key }) => key ?? []),
+      effects.flatMap(({ key, position }) => (key === undefined ? [] : { ...key, position })),
     );
-    assert.deepEqual([group.lastId, group.storePlants], [model.lastId, model.plants.size]);
+    assertSame(
+      [...group.endedDeletions],
+      effects.flatMap(({ endedDeletion }) => endedDeletion ?? []),
+    );
+    assert.deepEqual(
+      [group.lastId, group.position, group.storePlants],
+      [model.lastId, model.position, model.plants.size],
+    );
     return changes.length;
   }
 
   /** What a group of another kind or another process does meanwhile. */
   #changeOthers(): void {
-    const { reach, revoked, outdated, plants, bin, nowMs } = this.#model;
+    const { reach, revoked, outdated, plants, deletions, nowMs } = this.#model;
     const user = this.#pick(users);
     this.#model.setTime(nowMs + this.#below(keepKeysMs / 4));
     outdated.clear();
@@ -283,7 +311,8 @@ class Run {
       case 3:
         // The user is removed, and their plants belong to the next one.
         for (const plant of plants.values()) if (plant.owner === user) plant.owner = (user % 3) + 1;
-        for (const [id, { owner }] of bin) if (owner === user) bin.delete(id);
+        for (const [id, { plant, position }] of deletions)
+          if (plant?.owner === user) deletions.set(id, { position, plant: undefined });
         this.#model.keys = this.#model.keys.filter((each) => each.user !== user);
         break;
       default:
@@ -346,9 +375,11 @@ class Run {
     const { perUser = 0 } = model.rules.quotas;
     const named = changes.flatMap(({ id }) => id ?? []);
     const plants = named.flatMap((id) => model.plants.get(id) ?? []);
-    const deleted = changes.flatMap(({ kind, id = 0 }) =>
-      kind === 'restore' ? (model.bin.get(id) ?? []) : [],
+    const added = changes.flatMap(({ kind, id = 0 }) =>
+      kind === 'create' || kind === 'restore' ? id : [],
     );
+    const deletions = [...model.deletions].filter(([id]) => added.includes(id));
+    const deleted = deletions.flatMap(([, { plant }]) => plant ?? []);
     const owners = [...plants, ...deleted].map(({ owner }) => owner);
     const creators = changes.flatMap((one) => (one.kind === 'create' ? one.owner : []));
     const counts = [...owners, ...creators].map((owner) => {
@@ -360,15 +391,18 @@ class Run {
     });
     const group = new GroupFacts({
       lastId: model.lastId,
+      position: model.position,
       randomIds: [],
       reaches: new Map(outdated),
       plants: new Map(plants.map((plant) => [plant.id, plant])),
-      deleted: new Map(deleted.map((plant) => [plant.id, plant])),
+      deletions: new Map(deletions),
       keys: new Map(model.keys.map((one) => [keyOf(one.user, one.key), one])),
       userPlants: new Map(counts),
       storePlants: model.plants.size,
     });
     group.randomFreeId = () => model.randomFreeId();
+    const known = group.deletion.bind(group);
+    group.deletion = (id) => known(id) ?? (added.includes(id) ? undefined : model.deletion(id));
     return group;
   }
 

@@ -18,7 +18,7 @@ import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 import { ofCommands, ofRequests, ofShards } from './statements.ts';
-import type { Row, Statement } from '../../src/postgres/pool/connection.ts';
+import type { Row, Statement } from '../../src/sql/statement.ts';
 import { sqlState } from '../../src/postgres/errors.ts';
 import { ShardMap, shardSql } from '../../src/postgres/citus/shard-map.ts';
 import { onShard } from '../../src/postgres/citus/shard-statement.ts';

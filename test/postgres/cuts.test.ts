@@ -13,9 +13,8 @@ import { openPostgres } from '../support/storages.ts';
 import { identify, idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 
-/** More bytes than a revocation sends and receives, or a change of shares, and how many cuts there are among them. */
+/** More bytes than a revocation sends and receives, or a change of shares, and how many cuts there are among those. */
 const revocationBytes = 5_000;
-const revocationCuts = 16;
 const changeBytes = 4_000;
 const cuts = 24;
 
@@ -33,13 +32,14 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
   const { url, proxy, direct } = await databaseBehindProxy(t);
   const app = await startApp(t, { open: () => openPostgres(direct) });
   const outcomes = new Set<string>();
-  for (let cut = 0; cut < revocationCuts; cut++) {
+  /** Whether a revocation took place whose connection was cut after so many bytes. */
+  const revokesWith = async (bytes: number) => {
     const token = await app.token('alice');
     const status = async () => (await app.call('GET', '/plants', { token })).status;
     assert.equal(await status(), 200); // from now on, the token is cached there
 
     await using other = await openPostgres(url);
-    proxy.bytesLeft = Math.ceil((cut / revocationCuts) * revocationBytes);
+    proxy.bytesLeft = bytes;
     const reported = await other.identity.revokeToken(idOf(token), Date.now()).then(
       () => 'revoked',
       ({ kind }: Problem) => kind,
@@ -53,6 +53,14 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
     const { state } = row as { state: string }; // the selected column
     assert.equal(await status(), state === 'valid' ? 200 : 401);
     outcomes.add(`${reported}: ${state}`);
+    return state === 'revoked';
+  };
+  let [tooFew, enough] = [0, revocationBytes];
+  for (const bytes of [tooFew, enough]) await revokesWith(bytes);
+  while (enough - tooFew > 10) {
+    const middle = Math.ceil((tooFew + enough) / 2);
+    if (await revokesWith(middle)) enough = middle;
+    else tooFew = middle;
   }
   // Cuts happened before, during and after the commit.
   const truths = ['storage-unavailable: valid', 'outcome-unknown: revoked', 'revoked: revoked'];

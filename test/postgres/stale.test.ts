@@ -62,8 +62,8 @@ it('PostgreSQL: every replica shows restored data and later changes after a rest
     database.url,
     `BEGIN; DELETE FROM plant_store.plants; INSERT INTO plant_store.plants TABLE old_plants;
      DELETE FROM plant_store.shares; DELETE FROM plant_store.changes;
-     UPDATE plant_store.stores SET (version, writer, grants, last_id) =
-       (SELECT version, writer, grants, last_id FROM old_stores); COMMIT`,
+     UPDATE plant_store.stores SET (position, writer, grants, last_id, last_user) =
+       (SELECT position, writer, grants, last_id, last_user FROM old_stores); COMMIT`,
   );
   assert.deepEqual(await names(0), ['before']);
   await create(1, 'since'); // the database counts as far as it had before

@@ -1,6 +1,6 @@
-import { binSql } from '../../src/postgres/tables/bin.ts';
+import { engineSql } from '../../src/postgres/engine.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
-import type { Statement } from '../../src/postgres/pool/connection.ts';
+import type { Statement } from '../../src/sql/statement.ts';
 import {
   findSql,
   listSql,
@@ -9,12 +9,13 @@ import {
   scanStepSql,
   searchSql,
 } from '../../src/postgres/tables/plant-statements.ts';
-import { shareSql } from '../../src/postgres/tables/shares.ts';
+import { shareSql } from '../../src/sql/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
-import { logSql } from '../../src/postgres/tables/log.ts';
+import { logSql } from '../../src/sql/log.ts';
+import { addToLogSql } from '../../src/postgres/tables/log.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
-import { tokenSql } from '../../src/postgres/tables/tokens.ts';
-import { userSql } from '../../src/postgres/tables/users.ts';
+import { tokenSql } from '../../src/sql/tokens.ts';
+import { userSql } from '../../src/sql/users.ts';
 import { refreshSql } from '../../src/postgres/tables/grants-version.ts';
 
 const { listAll: _all, listStore, ...ofTokens } = tokenSql;
@@ -31,20 +32,22 @@ export const ofShards: readonly Statement[] = [
   refreshSql,
   grantSql.findByToken,
   grantSql.findByUser,
-  nameSql.findUser,
+  userSql.find,
   nameSql.findStoreName,
   tokenSql.listUser,
   tokenSql.listStore,
   userSql.describeStore,
-  userSql.listUsers,
+  userSql.list,
   shareSql.ofUser,
   shareSql.list,
-  logSql.findDeleted,
+  logSql.findDeletions,
+  logSql.readDeletions,
+  logSql.scanDeletions,
+  logSql.findPlant,
   logSql.history,
-  userSql.namesOf,
   logSql.list,
-  logSql.listPlant,
-  ...Object.values(binSql),
+  logSql.oldest,
+  userSql.namesOf,
 ];
 
 /** All that requests send. */
@@ -56,6 +59,8 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(ofTokens),
   ...Object.values(shareSql),
   ...Object.values(logSql),
+  addToLogSql,
+  ...Object.values(engineSql),
 ];
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 

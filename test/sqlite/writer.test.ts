@@ -178,7 +178,7 @@ it('resolves each write with its own outcome only, even if outcomes arrive twice
 it('a write that reaches the thread late is committed if the database is not locked', async (t) => {
   const { path } = await open(t);
   const thread = new Worker(threadFile, { workerData: { path } });
-  const write: Write = ['tokens', 'createUser', 'main', 'bob', 0];
+  const write: Write = ['add-store', 'main'];
   const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: new Map([[1, write]]) };
   thread.postMessage(batch);
   const [outcomes] = await once(thread, 'message');

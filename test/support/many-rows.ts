@@ -2,7 +2,6 @@
  * Statements for both engines that add many rows faster than the service would. They are for a database with one store,
  * before anything was read from it.
  */
-import type { StorageName } from './storages.ts';
 
 /** Begins a statement that can select from `ids`: the numbers from 1 on. Not by recursion, which Citus does not have here. */
 export function withIds(count: number): string {
@@ -16,11 +15,10 @@ export function withIds(count: number): string {
 }
 
 /** Lets "owner 1", "owner 2" and so on share with the first user, in this order. Each has the plant of its number. */
-export function addOwners(storage: StorageName, count: number, firstUser: string): string {
+export function addOwners(count: number, firstUser: string): string {
   const ids = withIds(count);
-  const user = storage === 'SQLite' ? 'user' : 'id';
   return `
-    INSERT INTO users (store, ${user}, name, role)
+    INSERT INTO users (store, id, name, role)
     ${ids} SELECT store, id + 1, 'owner ' || id, 'member' FROM stores, ids;
     INSERT INTO shares ${ids} SELECT store, id + 1, '${firstUser}', 'read', id FROM stores, ids;
     INSERT INTO plants (store, id, owner, tag, name)

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { operatorOf } from '../../src/access/access.ts';
-import type { LoggedChange, LogPosition } from '../../src/log/change-log.ts';
+import type { LoggedChange } from '../../src/log/change-log.ts';
 import type { Storage } from '../../src/storage.ts';
 
 /** A plant with the name of its owner. */
@@ -33,7 +33,7 @@ export async function assertReplays(storage: Storage, store: string): Promise<Lo
 
 export async function wholeLog(storage: Storage, store: string): Promise<LoggedChange[]> {
   const changes: LoggedChange[] = [];
-  let after: LogPosition | undefined;
+  let after: number | undefined;
   do {
     const page = await storage.log.list({ store, after, limit: 100 });
     changes.push(...page.changes);
@@ -130,6 +130,7 @@ function applyAccess(state: StoreState, change: LoggedChange): void {
     case 'token-revoked':
       assert.ok(tokens.delete(name), where);
       break;
+    case 'user-created':
     case 'role-changed':
       assert.ok(owner !== '' && tag !== '', where);
       break;

@@ -106,7 +106,7 @@ function sqliteDatabase(t: Scope): TestDatabase {
       using database = new DatabaseSync(path);
       database.exec('BEGIN');
       const insert = database.prepare(
-        'INSERT INTO plants (store, owner, id, tag, name) SELECT store, user, ?, ?, ? FROM users',
+        'INSERT INTO plants (store, owner, id, tag, name) SELECT store, id, ?, ?, ? FROM users',
       );
       for (const { id, tag, name } of plants) insert.run(id, tag, name);
       database.exec('UPDATE stores SET last_id = (SELECT max(id) FROM plants)');
@@ -148,7 +148,7 @@ async function postgresDatabase(t: Scope, canHaveSchema: boolean): Promise<TestD
          FROM plant_store.users,
               json_to_recordset('${rows}') AS new (id bigint, tag text, name text);
          UPDATE plant_store.stores
-         SET version = version + 1, last_id = (SELECT max(id) FROM plant_store.plants)`,
+         SET position = position + 1, last_id = (SELECT max(id) FROM plant_store.plants)`,
       );
     },
     async run(sql) {

@@ -5,7 +5,6 @@ import {
   keptSince,
   type ChangeLog,
   type LoggedChange,
-  type LogPosition,
   type LogQuery,
 } from '../../log/change-log.ts';
 import { openStorage } from '../database.ts';
@@ -27,18 +26,16 @@ type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 const pageChanges = 500;
 /** A change is found if the clocks of the processes that made it and those before it differ by less. */
 const maxClockDifferenceMs = 60 * 60 * 1_000;
-/** Larger than each version. */
-const versionBound = 2 ** 40;
+/** Larger than each position. */
+const positionBound = 2 ** 49;
 
 export async function showLog({ since, keepChanges, ...options }: LogOptions): Promise<void> {
   const { json, store, user, plant } = options;
   const sinceMs = since === undefined ? undefined : Date.now() - since;
   await using storage = await openStorage(options.database, { create: false });
   await findStore(storage, store);
-  const isRange = sinceMs !== undefined && plant === undefined;
-  const after = isRange
-    ? await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs)
-    : undefined;
+  const after =
+    sinceMs && (await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs));
   const query = { store, user, plant, sinceMs, after };
   const pages = pagesOf(storage.log, query, keptSince(keepChanges));
   await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
@@ -61,17 +58,16 @@ async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
 }
 
 /** Bisects the log: positions are in the order of time, except that clocks differ. */
-async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<LogPosition> {
-  let [low, high] = [0, versionBound];
+async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<number> {
+  let [low, high] = [0, positionBound];
   while (low < high) {
-    const version = Math.floor((low + high) / 2);
-    const after = { version, number: 0 };
+    const after = Math.floor((low + high) / 2);
     const { changes, next } = await log.list({ store, after, sinceMs: timeMs, limit: 1 });
     const isEarlier = changes.length === 0 && next !== undefined;
-    if (isEarlier) low = version + 1;
-    else high = version;
+    if (isEarlier) low = after + 1;
+    else high = after;
   }
-  return { version: low - 1, number: 0 };
+  return low - 1;
 }
 
 /** Pages with at least one change. Only one is in memory. Hides older changes than `keptSinceMs`, and says so. */
@@ -106,6 +102,7 @@ function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {
     case 'token-created':
     case 'token-revoked':
       return `token ${name} of ${owner}: ${tag}`;
+    case 'user-created':
     case 'role-changed':
       return `${owner}: ${tag}`;
     case 'user-removed':

@@ -7,7 +7,6 @@ import type { Grant, Reach } from '../../access/access.ts';
 import { isShort } from '../../plants/lists.ts';
 import {
   binStart,
-  formatPosition,
   maxHistory,
   parsePosition,
   type DeletedPlant,
@@ -171,7 +170,7 @@ export function plantRoutes(
         );
         const names = await storage.users.namesOf(grant.caller.store, users);
         const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
-        return { arrays: [items.join()], next: page.next && formatPosition(page.next) };
+        return { arrays: [items.join()], next: page.next?.toString() };
       },
     };
     return sendList(request, reply, list, lists);

@@ -2,7 +2,8 @@
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
 import type { QueryArrayResult } from 'pg';
-import { sql, type Connection } from '../pool/connection.ts';
+import type { Connection } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import { settled } from '../errors.ts';
 
 const hasCitusSql = sql`SELECT 1 FROM pg_extension WHERE extname = 'citus'`;

@@ -2,7 +2,8 @@
  * Migrations on a Citus cluster: each statement is a transaction of its own, because Citus accepts one change of a schema
  * at a time. A migration that was interrupted runs again, so its statements must allow that.
  */
-import { sql, type Connection } from '../pool/connection.ts';
+import type { Connection } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import { distribute, runUnlimited } from './citus.ts';
 
 /** Runs `work` while the session has the lock on the coordinator, and ends the session. */

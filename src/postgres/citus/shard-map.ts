@@ -3,7 +3,7 @@
  * of a table. Every node can answer for every shard, so a request with an outdated map costs a hop.
  */
 import { tablesOfStore } from './citus.ts';
-import { sql } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import { hashBigint } from './hash.ts';
 
 export type ShardRow = readonly [

@@ -2,7 +2,7 @@
  * Reads of a store from the tables of its shard. On the node of the shard, they cost little more than without Citus.
  * Through Citus, each read would be planned again (decision 38).
  */
-import { statementOf, type Row, type Statement } from '../pool/connection.ts';
+import { statementOf, type Row, type Statement } from '../../sql/statement.ts';
 import { codeOf } from '../errors.ts';
 import { Problem } from '../../problem.ts';
 import { tablesOfStore } from './citus.ts';

@@ -11,8 +11,8 @@ CREATE TABLE IF NOT EXISTS plant_store.stores (
   -- The largest id that the store has ever held: the next plant without an id gets the one after it.
   last_id   bigint NOT NULL DEFAULT 0,
   last_user bigint NOT NULL DEFAULT 0,
-  -- The number of groups of changes to plants, and the writer of the last group.
-  version   bigint NOT NULL DEFAULT 0,
+  -- That of the last change (src/log/change-log.ts), and the writer of the last group of changes to plants.
+  position  bigint NOT NULL DEFAULT 0,
   writer    text   NOT NULL DEFAULT '',
   -- The number of plants after the last group, if that had a quota for it.
   plants    bigint,
@@ -32,13 +32,13 @@ CREATE INDEX IF NOT EXISTS named_stores_by_name ON plant_store.named_stores (nam
 
 -- A removed user keeps the row, because a write in progress can refer to it.
 CREATE TABLE IF NOT EXISTS plant_store.users (
-  store           bigint NOT NULL REFERENCES plant_store.stores (store),
-  id              bigint NOT NULL,
-  name            text   COLLATE "C" NOT NULL,
-  role            text   NOT NULL CHECK (role IN ('member', 'manager')),
-  removed_at      bigint,
-  -- The version of the store at the removal: a later user of the name must not restore what was deleted before.
-  removed_version bigint NOT NULL DEFAULT 0,
+  store            bigint NOT NULL REFERENCES plant_store.stores (store),
+  id               bigint NOT NULL,
+  name             text   COLLATE "C" NOT NULL,
+  role             text   NOT NULL CHECK (role IN ('member', 'manager')),
+  removed_at       bigint,
+  -- The position of the store at the removal: a later user of the name must not restore what was deleted before.
+  removed_position bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (store, id),
   UNIQUE (store, name)
 );
@@ -76,11 +76,13 @@ CREATE INDEX IF NOT EXISTS shares_by_user ON plant_store.shares (store, user_nam
 -- The owner is no foreign key, because checking it would be a quarter of the cost of an insert. The storage
 -- has found the user before, and users are never deleted.
 CREATE TABLE IF NOT EXISTS plant_store.plants (
-  store bigint NOT NULL,
-  id    bigint NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
-  owner bigint NOT NULL,
-  tag   text   NOT NULL,
-  name  text   NOT NULL,
+  store    bigint NOT NULL,
+  id       bigint NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
+  owner    bigint NOT NULL,
+  tag      text   NOT NULL,
+  name     text   NOT NULL,
+  -- That of its last change. 0 if another program has added it.
+  position bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (store, id)
 );
 
@@ -91,31 +93,31 @@ CREATE INDEX IF NOT EXISTS plants_by_owner ON plant_store.plants (store, owner, 
 -- Who changed what, in the order of the commits (src/log/change-log.ts). No column is a foreign key, because the log can
 -- outlive what it describes.
 CREATE TABLE IF NOT EXISTS plant_store.changes (
-  store   bigint  NOT NULL,
-  version bigint  NOT NULL,
-  number  integer NOT NULL,
-  event   text    NOT NULL,
-  at      bigint  NOT NULL,
+  store    bigint   NOT NULL,
+  position bigint   NOT NULL,
+  -- The position of the change to the plant before. NULL for its creation.
+  previous bigint,
+  event    smallint NOT NULL,
+  at       bigint   NOT NULL,
   -- Who made it. NULL for a command of the operator.
-  user_id bigint,
-  token   text,
-  request text,
-  plant   bigint,
-  -- What was there before, or which share or token.
-  owner   bigint,
-  name    text,
-  tag     text,
+  user_id  bigint,
+  token    bytea,
+  request  bytea,
+  plant    bigint,
+  -- What was there before, or which share, token or role.
+  owner    bigint,
+  name     text,
+  tag      text,
   -- 1 for a deletion whose plant can be restored: its id was not used again.
   is_restorable smallint NOT NULL,
-  PRIMARY KEY (store, version, number)
+  PRIMARY KEY (store, position)
 );
 
-CREATE INDEX IF NOT EXISTS changes_by_plant
-  ON plant_store.changes (store, plant, version, number) WHERE plant IS NOT NULL;
-
--- For lists of deleted plants.
+-- For lists of deleted plants, and to find the deletion of one.
 CREATE INDEX IF NOT EXISTS restorable_changes
-  ON plant_store.changes (store, version, number) WHERE is_restorable = 1;
+  ON plant_store.changes (store, position) WHERE is_restorable = 1;
+CREATE INDEX IF NOT EXISTS restorable_plants
+  ON plant_store.changes (store, plant) WHERE is_restorable = 1;
 
 -- The latest time at which the clock of a process was right, and since when one is ahead of it (src/log/retention.ts).
 CREATE TABLE IF NOT EXISTS plant_store.retention (
@@ -134,8 +136,8 @@ CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
   user_id     bigint NOT NULL,
   fingerprint text   NOT NULL,
   plant       bigint NOT NULL,
-  -- That of the store. A later user of the same name does not get the key.
-  version     bigint NOT NULL,
+  -- That of the create. A later user of the same name does not get the key.
+  position    bigint NOT NULL,
   at          bigint NOT NULL,
   PRIMARY KEY (store, key_hash, user_id)
 );

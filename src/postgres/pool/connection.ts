@@ -2,40 +2,15 @@
  * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
-import { hash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
+import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import { codeOf, isDefect, ConnectionError, poolerRefusal, WrongServer } from '../errors.ts';
 import { responseTimeoutMs, silentMs, waitTimeoutMs } from './timeout.ts';
-
-/** Values in the column order of the statement: null, text, number, boolean or bytes. */
-export type Row = readonly unknown[];
-
-/** A statement that is prepared once for each connection, and the type of its rows. */
-export interface Statement<R extends Row = Row> {
-  name: string;
-  text: string;
-  /** Only for the compiler: it is never set. */
-  row?: R;
-}
-
-/** PostgreSQL has names of up to 63 bytes. */
-const digestChars = 16;
-
-/** The name of a statement follows from its text, so that each name has one text. */
-export function statementOf<R extends Row = Row>(text: string): Statement<R> {
-  return { name: `s${hash('sha256', text).slice(0, digestChars)}`, text };
-}
-
-export function sql<R extends Row = Row>(
-  parts: TemplateStringsArray,
-  ...values: readonly (string | number)[]
-): Statement<R> {
-  return statementOf(String.raw(parts, ...values));
-}
 
 /** Distinguishes the processes that use a database: those in containers can have the same number and host name. */
 const applicationName = `plant-store ${randomBytes(4).toString('hex')} ${process.pid} ${hostname()}`;

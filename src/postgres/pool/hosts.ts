@@ -7,7 +7,8 @@ import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { resolveHost, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
-import { Connection, sql, type OpenOptions } from './connection.ts';
+import { Connection, type OpenOptions } from './connection.ts';
+import { sql } from '../../sql/statement.ts';
 import { ConnectionError, isStatementError, NoHost, Unavailable, WrongServer } from '../errors.ts';
 
 /** A host that takes longer is not asked, if another one accepts writes: it can be down. */

@@ -7,7 +7,8 @@ import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import { Breaker } from './breaker.ts';
-import { sql, type Connection, type OpenOptions, type Row, type Statement } from './connection.ts';
+import type { Connection, OpenOptions } from './connection.ts';
+import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import {
   codeOf,
   isStatementError,

@@ -17,7 +17,8 @@ import {
 import { Refusal } from '../../refusal.ts';
 import { unlimitedSettings } from '../citus/citus.ts';
 import { runStatements, withClusterLock } from '../citus/migrate.ts';
-import { sql, type Connection } from '../pool/connection.ts';
+import type { Connection } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import { codeOf, isConnectionLost, isRetryable, sqlState } from '../errors.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import { withRetries } from '../pool/retries.ts';

@@ -4,12 +4,12 @@
  */
 import { decodeSchema, type Schema } from '../../shared/migrations.ts';
 import {
-  sql,
   refuseUnsafe,
   serverInfoColumns,
   type Connection,
   type ServerRow,
 } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 
 type CheckRow = readonly [
   schema: number,

@@ -3,7 +3,7 @@
  * revoked token or a changed role is noticed. One query serves all requests that arrived before it was sent.
  */
 import { randomInt } from 'node:crypto';
-import { sql } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import type { Cluster } from '../citus/cluster.ts';
 
 export const refreshSql = sql<readonly [grants: number]>`

@@ -7,7 +7,6 @@ import {
   type Credential,
   type Grant,
   type Identified,
-  type Identity,
   type JwtCredential,
   type TokenCredential,
   type ReceivedShare,
@@ -15,10 +14,11 @@ import {
 } from '../../access/access.ts';
 import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
 import { Problem } from '../../problem.ts';
-import { sql, type Row } from '../pool/connection.ts';
+import { sql, type Row } from '../../sql/statement.ts';
 import { problemOf } from '../errors.ts';
-import { newGrantsVersion, type GrantsVersions } from './grants-version.ts';
-import { keyOf, type Names } from './names.ts';
+import { GrantsVersions, newGrantsVersion } from './grants-version.ts';
+import { keyOf } from './names.ts';
+import type { Engine } from '../../sql/write.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
@@ -37,8 +37,6 @@ type GrantRow = readonly [
 
 /** Maximum age of a cached grant. */
 const maxAgeMs = 10_000;
-
-type WhoWrites = Pick<Caller, 'store' | 'identified'>;
 
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
 const userColumns = `
@@ -64,11 +62,6 @@ export const grantSql = {
     SELECT '', NULL, NULL, NULL, ${userColumns}
     FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
     WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
-  reviveUser: sql`
-    UPDATE plant_store.users
-    SET removed_at = NULL,
-        role = coalesce($3::text, CASE WHEN removed_at IS NULL THEN role ELSE 'member' END)
-    WHERE store = $1 AND id = $2 AND ($4::bigint IS NULL OR removed_at < $4)`,
   changeGrantsVersion: sql`UPDATE plant_store.stores SET grants = $2 WHERE store = $1`,
 };
 
@@ -82,29 +75,7 @@ function grantOfRow(
   return grantOf(credential, row, [scopes, expiresAt, revokedAt, line], received, version);
 }
 
-/**
- * Identifies a caller again, in the transaction of a write that has locked the row of the store. Returns no statement
- * for an operator, who has no token.
- */
-export function identifyAgain(caller: WhoWrites | undefined): BoundStatement[] {
-  return caller === undefined ? [] : [findAgain(caller.store, caller.identified)];
-}
-
-/** Why the caller must not write, by the rows of `identifyAgain`. */
-export function refusalOf(
-  caller: WhoWrites | undefined,
-  rows: readonly Row[] = [],
-): Problem | undefined {
-  if (caller === undefined) return undefined;
-  const now = callerNow(caller.store, caller.identified, rows);
-  return now instanceof Problem ? now : undefined;
-}
-
-/** The line of the caller's token, by the rows of `identifyAgain`. */
-export function lineOf([found]: readonly Row[] = []): string | null {
-  return (found as GrantRow | undefined)?.[3] ?? null; // only tokens of the service create others
-}
-
+/** Identifies a caller again, in the transaction of a write that has locked the row of the store. */
 export function findAgain(store: number, [, tokenHash, , , claims]: Identified): BoundStatement {
   return claims === undefined
     ? [grantSql.findByToken, [store, Buffer.from(tokenHash, 'latin1')]]
@@ -127,36 +98,24 @@ export function changeGrantsVersion(store: number): BoundStatement {
   return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }
 
-/**
- * Turns a removed user into a new one, who inherits no plants, shares or tokens. Sets the role of any user, if one is
- * given. With `beforeMs`, changes only a user who was removed before that time.
- */
-export function reviveUser(
-  { store, user }: Identity,
-  role?: Role,
-  beforeMs?: number,
-): BoundStatement {
-  return [grantSql.reviveUser, [store, user, role, beforeMs]];
-}
-
 /** The part of the storage of identities that requests need most. */
 export class Grants {
   /** More would delay the reads of other requests. */
   readonly maxLookups = 32;
-  protected readonly cluster: Cluster;
-  protected readonly names: Names;
+  readonly #cluster: Cluster;
+  readonly #engine: Engine;
   readonly #versions: GrantsVersions;
   /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
   readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
-  constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
-    this.cluster = cluster;
-    this.#versions = versions;
-    this.names = names;
+  constructor(cluster: Cluster, engine: Engine) {
+    this.#cluster = cluster;
+    this.#engine = engine;
+    this.#versions = new GrantsVersions(cluster);
   }
 
   placeOf({ store, claims }: Credential): Pool {
-    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
+    return this.#cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
   /** Limits the time of all statements together, including queries that others have started. */
@@ -192,32 +151,28 @@ export class Grants {
 
   async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
     return row && grantOfRow({ tokenHash }, store, row);
   }
 
+  /** Creates the user unless they exist, or were removed after the JWT was issued. */
   async #findUser(credential: JwtCredential): Promise<Grant | undefined> {
-    const { storeName, userName } = credential.claims;
-    const known = await this.names.findStore(storeName);
+    const { storeName, userName, issuedAtMs } = credential.claims;
+    const known = await this.#engine.findStore(storeName);
     const found = known === undefined ? undefined : await this.#findUserIn(known, credential);
-    if (found !== undefined) return found;
-    const { store } = await this.names.findOrCreateUser(storeName, userName, 'member');
+    if (found !== undefined && !isOlder(found, issuedAtMs)) return found;
+    const store = await this.#engine.ensureStore(storeName);
+    await this.#engine.write('addUser', store, userName, issuedAtMs);
     return this.#findUserIn(store, credential);
   }
 
-  /** Recreates a user who was removed before the JWT was issued. */
   async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
-    const { claims } = credential;
-    const values = [store, claims.userName];
-    const [row] = await this.cluster.read(store, grantSql.findByUser, values);
-    if (row?.[5] !== claims.storeName) return undefined;
-    const { 4: user, 8: removedAtMs } = row;
-    if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
-      return grantOfRow(credential, store, row);
-    const server = await this.cluster.ofStore(store);
-    // The user may have been removed again since.
-    const revive = reviveUser({ store, user }, undefined, claims.issuedAtMs);
-    await server.transact(changeGrantsVersion(store), revive);
-    return this.#findUserIn(store, credential);
+    const values = [store, credential.claims.userName];
+    const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
+    return row && grantOfRow(credential, store, row);
   }
+}
+
+function isOlder({ revokedAtMs = Infinity }: Grant, issuedAtMs: number): boolean {
+  return revokedAtMs < issuedAtMs;
 }

@@ -1,15 +1,10 @@
 /**
- * Stores and users in PostgreSQL: finds them by name, and creates those that are missing. Every statement can be
- * repeated: repeating `next_user` only skips a user number.
+ * Stores in PostgreSQL: finds them by name, and creates those that are missing. Every statement can be repeated.
  */
 import { hash, randomInt } from 'node:crypto';
-import type { Identity, Role } from '../../access/access.ts';
-import type { FoundUser } from '../../access/user-storage.ts';
 import { defect } from '../../problem.ts';
-import { sql } from '../pool/connection.ts';
+import { sql } from '../../sql/statement.ts';
 import type { Cluster } from '../citus/cluster.ts';
-import type { BoundStatement } from '../pool/pool.ts';
-import { newGrantsVersion } from './grants-version.ts';
 
 export const nameSql = {
   findStore: sql<readonly [store: number]>`
@@ -20,15 +15,6 @@ export const nameSql = {
   findStoreName: sql<readonly [name: string]>`SELECT name FROM plant_store.stores WHERE store = $1`,
   addStore: sql`
     INSERT INTO plant_store.stores (store, name) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
-  findUser: sql<readonly [id: number, role: Role | null]>`
-    SELECT id, CASE WHEN removed_at IS NULL THEN role END FROM plant_store.users
-    WHERE store = $1 AND name = $2`,
-  nextUser: sql<readonly [lastUser: number]>`
-    UPDATE plant_store.stores SET last_user = last_user + 1, grants = $2 WHERE store = $1
-    RETURNING last_user`,
-  addUser: sql`
-    INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)
-    ON CONFLICT DO NOTHING`,
 };
 
 const keyBytes = 6;
@@ -41,75 +27,42 @@ export function keyOf(storeName: string): number {
   return hash('sha256', storeName, 'buffer').readUIntBE(0, keyBytes);
 }
 
-export class Names {
-  readonly #cluster: Cluster;
+export async function findStore(cluster: Cluster, name: string): Promise<number | undefined> {
+  const server = await cluster.ofStore(keyOf(name));
+  const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
+  return row?.[0];
+}
 
-  constructor(cluster: Cluster) {
-    this.#cluster = cluster;
+/**
+ * Returns the number of the store with this name. The row of the name is added first, and decides between two callers. If
+ * the first one is interrupted, the next call adds the row of the store.
+ */
+export async function ensureStore(cluster: Cluster, name: string): Promise<number> {
+  let store = await findStore(cluster, name);
+  if (store === undefined) {
+    const drawn = await drawStoreNumber(cluster, keyOf(name));
+    const server = await cluster.ofStore(keyOf(name));
+    await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
+    store = await findStore(cluster, name);
   }
-
-  async findStore(name: string): Promise<number | undefined> {
-    const server = await this.#cluster.ofStore(keyOf(name));
-    const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
-    return row?.[0];
+  if (store === undefined) throw defect(new Error(`no store is called ${name}`));
+  let [row] = await cluster.read(store, nameSql.findStoreName, [store]);
+  if (row === undefined) {
+    await (await cluster.ofStore(store)).transact([nameSql.addStore, [store, name]]);
+    [row] = await cluster.read(store, nameSql.findStoreName, [store]);
   }
+  // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
+  if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
+  return store;
+}
 
-  async findUser(store: number, name: string): Promise<FoundUser | undefined> {
-    const [row] = await this.#cluster.read(store, nameSql.findUser, [store, name]);
-    if (row === undefined) return undefined;
-    const [user, role] = row;
-    return { store, user, role: role ?? undefined };
-  }
-
-  /** `role` is that of a new user. */
-  async findOrCreateUser(storeName: string, name: string, role: Role): Promise<Identity> {
-    const found = await this.findStore(storeName);
-    const existing = found === undefined ? undefined : await this.findUser(found, name);
-    if (existing !== undefined) return existing;
-    // Even if the store has a name: the request that added it may not have added its row yet.
-    const store = await this.#findOrCreateStore(storeName);
-    return { store, user: await this.#createUser(store, name, role) };
-  }
-
-  /**
-   * Returns the number of the store with this name. The row of the name is added first, and decides between two
-   * callers. If the first one is interrupted, the next call adds the row of the store.
-   */
-  async #findOrCreateStore(name: string): Promise<number> {
-    let store = await this.findStore(name);
-    if (store === undefined) {
-      const drawn = await this.#drawStoreNumber(keyOf(name));
-      const server = await this.#cluster.ofStore(keyOf(name));
-      await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
-      store = await this.findStore(name);
-    }
-    if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-    await (await this.#cluster.ofStore(store)).transact([nameSql.addStore, [store, name]]);
-    const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
-    // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
-    if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
-    return store;
-  }
-
-  /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
-  async #drawStoreNumber(key: number): Promise<number> {
-    const shard = this.#cluster.shardOf(key);
-    for (let attempt = 1; ; attempt++) {
-      const drawn = randomInt(1, maxStoreNumber);
-      if (attempt < maxDraws && this.#cluster.shardOf(drawn) !== shard) continue;
-      const taken = await this.#cluster.read(drawn, nameSql.findStoreName, [drawn]);
-      if (taken.length === 0) return drawn;
-    }
-  }
-
-  async #createUser(store: number, name: string, role: Role): Promise<number> {
-    const server = await this.#cluster.ofStore(store);
-    const number: BoundStatement = [nameSql.nextUser, [store, newGrantsVersion()]];
-    await server.transactInTwo([number], ([rows]) => [
-      [nameSql.addUser, [store, rows?.[0]?.[0], name, role]],
-    ]);
-    const added = await this.findUser(store, name); // another request may have added it first
-    if (added === undefined) throw defect(new Error(`no user is called ${name}`));
-    return added.user;
+/** A number in the same shard as the key of the name, unless that shard is too small to find one. */
+async function drawStoreNumber(cluster: Cluster, key: number): Promise<number> {
+  const shard = cluster.shardOf(key);
+  for (let attempt = 1; ; attempt++) {
+    const drawn = randomInt(1, maxStoreNumber);
+    if (attempt < maxDraws && cluster.shardOf(drawn) !== shard) continue;
+    const taken = await cluster.read(drawn, nameSql.findStoreName, [drawn]);
+    if (taken.length === 0) return drawn;
   }
 }

@@ -24,7 +24,7 @@ import {
   searchSql,
 } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
-import type { Row, Statement } from '../pool/connection.ts';
+import type { Row, Statement } from '../../sql/statement.ts';
 
 export async function listPlants(
   cluster: Cluster,

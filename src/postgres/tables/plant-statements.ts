@@ -5,7 +5,7 @@ import { soleOwner, type ReadAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
 import type { PlantRow } from '../../plants/lists.ts';
 import type { PlantQuery } from '../../plants/plant-storage.ts';
-import { sql, type Statement } from '../pool/connection.ts';
+import { sql, type Statement } from '../../sql/statement.ts';
 
 /**
  * The plants of an owner with ids above `after` and up to `upTo`, in ascending order. Only the index by owner can find and

@@ -4,9 +4,8 @@
  */
 import type { ChangeReach, Identified } from '../../access/access.ts';
 import type { LogEntry } from '../../log/change-log.ts';
-import type { Effect, Facts, NewKey } from '../../plants/decide.ts';
+import type { DeletionInLog, Effect, Facts, NewKey, StoredPlant } from '../../plants/decide.ts';
 import type { StoredKey } from '../../plants/idempotency.ts';
-import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { defect, Problem } from '../../problem.ts';
 
 /** Each user has keys of their own. */
@@ -16,14 +15,15 @@ export function keyOf(user: number, key: string): string {
 
 interface ReadAhead {
   lastId: number;
+  position: number;
   /** Free ids, if too few are left above `lastId`. */
   randomIds: number[];
   /** By the hash of their token: what callers whose grants can have changed can write, or why they must not write. */
   reaches: ReadonlyMap<string, ChangeReach | Problem>;
   /** By id, the plants that the changes name. */
-  plants: Map<number, OwnedPlant>;
-  /** By id, the plants that can be restored. */
-  deleted: Map<number, OwnedPlant>;
+  plants: Map<number, StoredPlant>;
+  /** By id, the deletions of plants that are not there. */
+  deletions: Map<number, DeletionInLog>;
   /** The creates with the keys that the changes name, by `keyOf`. */
   keys: Map<string, StoredKey>;
   /** The number of plants of each owner who can get one, if there is a quota. */
@@ -35,10 +35,13 @@ interface ReadAhead {
 export class GroupFacts implements Facts {
   readonly #state: ReadAhead;
   /** The plants before the group, by id: undefined if there was none. Only those that it changes. */
-  readonly #before = new Map<number, OwnedPlant | undefined>();
-  readonly newKeys: NewKey[] = [];
+  readonly #before = new Map<number, StoredPlant | undefined>();
+  /** With the positions of the changes that they belong to. */
+  readonly newKeys: (NewKey & { position: number })[] = [];
   /** What happened, in order. */
   readonly entries: LogEntry[] = [];
+  /** The positions of deletions whose plants cannot be restored any more. */
+  readonly endedDeletions = new Set<number>();
 
   constructor(state: ReadAhead) {
     this.#state = state;
@@ -46,6 +49,10 @@ export class GroupFacts implements Facts {
 
   get lastId(): number {
     return this.#state.lastId;
+  }
+
+  get position(): number {
+    return this.#state.position;
   }
 
   get storePlants(): number {
@@ -58,12 +65,12 @@ export class GroupFacts implements Facts {
     return reach;
   }
 
-  plant(id: number): OwnedPlant | undefined {
+  plant(id: number): StoredPlant | undefined {
     return this.#state.plants.get(id);
   }
 
-  deleted(id: number): OwnedPlant | undefined {
-    return this.#state.deleted.get(id);
+  deletion(id: number): DeletionInLog | undefined {
+    return this.#state.deletions.get(id);
   }
 
   key(user: number, key: string): StoredKey | undefined {
@@ -84,25 +91,33 @@ export class GroupFacts implements Facts {
   }
 
   /** Makes the effect of a change part of the facts for the next one. */
-  add({ id, before, after, lastId, key, entry }: Effect): void {
-    const { plants, deleted, keys } = this.#state;
+  add({ id, before, after, lastId, position, endedDeletion, key, entry }: Effect): void {
+    const { plants, deletions, keys } = this.#state;
     if (!this.#before.has(id)) this.#before.set(id, before);
     plants.delete(id);
-    deleted.delete(id);
+    deletions.delete(id);
+    if (endedDeletion !== undefined) this.endedDeletions.add(endedDeletion);
     if (before !== undefined) this.#count(before.owner, -1);
     if (after !== undefined) {
       plants.set(id, after);
       this.#count(after.owner, 1);
-    } else if (before !== undefined) deleted.set(id, before);
+    }
     this.#state.lastId = lastId;
-    if (entry !== undefined) this.entries.push(entry);
+    this.#state.position = position;
+    if (entry !== undefined) {
+      this.entries.push(entry);
+      if (before !== undefined && after === undefined) {
+        const { name, tag, owner } = before;
+        deletions.set(id, { position, plant: { id, name, tag, owner } });
+      }
+    }
     if (key === undefined) return;
-    this.newKeys.push(key);
+    this.newKeys.push({ ...key, position });
     keys.set(keyOf(key.user, key.key), key);
   }
 
   /** What to write: plants that were not there before, those that were, and the ids of those that are gone. */
-  results(): { created: OwnedPlant[]; updated: OwnedPlant[]; deleted: number[] } {
+  results(): { created: StoredPlant[]; updated: StoredPlant[]; deleted: number[] } {
     const { plants } = this.#state;
     const ids = [...this.#before.keys()];
     const existed = (id: number) => this.#before.get(id) !== undefined;

@@ -2,19 +2,19 @@
  * The statements of a group of changes (store-changes.ts). Each names one store.
  */
 import { maxId } from '../../plants/ids.ts';
-import { sql, statementOf } from '../pool/connection.ts';
+import { sql, statementOf } from '../../sql/statement.ts';
 import { ownerRange } from '../tables/plant-statements.ts';
 
 export type StoreRow = readonly [
   lastId: number,
-  version: number,
+  position: number,
   writer: string,
   grants: number,
   plants: number | null,
 ];
 
 const lock = `
-  SELECT last_id, version, writer, grants, plants FROM plant_store.stores
+  SELECT last_id, position, writer, grants, plants FROM plant_store.stores
   WHERE store = $1 FOR UPDATE`;
 
 export const changeSql = {
@@ -22,8 +22,10 @@ export const changeSql = {
   lock: statementOf<StoreRow>(lock),
   lockUnlessLocked: sql<StoreRow>`${lock} SKIP LOCKED`,
 
-  findPlants: sql<readonly [id: number, name: string, tag: string, owner: number]>`
-    SELECT id, name, tag, owner FROM plant_store.plants
+  findPlants: sql<
+    readonly [id: number, name: string, tag: string, owner: number, position: number]
+  >`
+    SELECT id, name, tag, owner, position FROM plant_store.plants
     WHERE store = $1 AND id = ANY ($2::bigint[])`,
   findLargest: sql<readonly [id: number | null]>`
     SELECT max(id) FROM plant_store.plants WHERE store = $1`,
@@ -41,20 +43,21 @@ export const changeSql = {
     ) AS limited`,
 
   updateStore: sql`
-    UPDATE plant_store.stores SET last_id = $2, version = $3, writer = $4, plants = $5
+    UPDATE plant_store.stores SET last_id = $2, position = $3, writer = $4, plants = $5
     WHERE store = $1`,
   findKeys: sql<readonly [user: number, key: string, fingerprint: string, plant: number]>`
     SELECT user_id, key_hash, fingerprint, plant
     FROM plant_store.idempotency_keys JOIN plant_store.users
       ON users.store = idempotency_keys.store AND users.id = user_id
     WHERE idempotency_keys.store = $1 AND users.store = $1 AND key_hash = ANY ($2::text[])
-      AND at >= $3 AND version > removed_version`,
+      AND at >= $3 AND position > removed_position`,
   addKeys: sql`
-    INSERT INTO plant_store.idempotency_keys (store, key_hash, user_id, fingerprint, plant, version, at)
-    VALUES ($1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]), $6, $7)
+    INSERT INTO plant_store.idempotency_keys (store, key_hash, user_id, fingerprint, plant, position, at)
+    VALUES ($1, unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::bigint[]),
+      unnest($6::bigint[]), $7)
     ON CONFLICT (store, key_hash, user_id)
     DO UPDATE SET fingerprint = excluded.fingerprint, plant = excluded.plant,
-      version = excluded.version, at = excluded.at`,
+      position = excluded.position, at = excluded.at`,
   // A group adds fewer.
   removeOldKeys: sql`
     DELETE FROM plant_store.idempotency_keys WHERE store = $1 AND at <= (
@@ -65,13 +68,16 @@ export const changeSql = {
   // Citus plans this at a quarter of the cost of INSERT ... SELECT (decision 15). If another program, which does not lock
   // the row of the store, has inserted an id meanwhile, NULL makes the transaction fail, and it is decided again.
   create: sql`
-    INSERT INTO plant_store.plants (store, id, owner, tag, name)
-    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]))
+    INSERT INTO plant_store.plants (store, id, owner, tag, name, position)
+    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
+      unnest($6::bigint[]))
     ON CONFLICT (store, id) DO UPDATE SET name = NULL`,
   // The rows exist. This form is planned as fast as that of a create.
   update: sql`
-    INSERT INTO plant_store.plants (store, id, owner, tag, name)
-    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]))
+    INSERT INTO plant_store.plants (store, id, owner, tag, name, position)
+    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
+      unnest($6::bigint[]))
     ON CONFLICT (store, id)
-    DO UPDATE SET owner = excluded.owner, tag = excluded.tag, name = excluded.name`,
+    DO UPDATE SET owner = excluded.owner, tag = excluded.tag, name = excluded.name,
+      position = excluded.position`,
 };

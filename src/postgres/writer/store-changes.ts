@@ -4,10 +4,9 @@
  */
 import { changeReachOf, type ChangeReach } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
-import { decide, type NewKey, type Rules } from '../../plants/decide.ts';
+import { decide, type DeletionInLog, type Rules, type StoredPlant } from '../../plants/decide.ts';
 import { keptSince } from '../../log/change-log.ts';
 import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
-import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import { Problem, storageUnavailable } from '../../problem.ts';
 import { noQuotas } from '../../plants/quota.ts';
@@ -15,7 +14,8 @@ import type { WriteSettings } from '../../storage.ts';
 import { changeSql, type StoreRow } from './statements.ts';
 import type { Connection } from '../pool/connection.ts';
 import { callerNow, findAgain } from '../tables/grants.ts';
-import { addToLog, logSql, toPlant, type PlantRow } from '../tables/log.ts';
+import { deletionOf, logSql, type DeletionRow } from '../../sql/log.ts';
+import { addToLog } from '../tables/log.ts';
 import { GroupFacts, keyOf } from './group-facts.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
 import { TimeoutError, settled } from '../errors.ts';
@@ -45,9 +45,9 @@ export class StoreChanges {
   #row: StoreRow | undefined;
   /** The largest id of a plant if `#isRepeated`: another program can have inserted it. */
   #largestId = 0;
-  /** By id, the plants that the changes name, and those that can be restored. */
-  #plants = new Map<number, OwnedPlant>();
-  #deleted = new Map<number, OwnedPlant>();
+  /** By id, the plants that the changes name, and the deletions of those that are gone. */
+  #plants = new Map<number, StoredPlant>();
+  #deletions = new Map<number, DeletionInLog>();
   #keys = new Map<string, StoredKey>();
   /** The number of plants, by owner. */
   #userPlants = new Map<number, number>();
@@ -73,9 +73,9 @@ export class StoreChanges {
     return this.queued[0]?.sinceMs ?? Number.NaN;
   }
 
-  /** The version that the store has if the group is committed, and no other has followed. */
-  get version(): number {
-    return (this.#row?.[1] ?? 0) + 1;
+  /** The position of the store if the group is committed, and no other has followed. */
+  get position(): number {
+    return this.#facts?.position ?? 0;
   }
 
   /** Locks the store. Unless `canWait`, resolves to false if the store is locked already, or does not exist. */
@@ -88,18 +88,16 @@ export class StoreChanges {
     const creates = changes.filter((change) => change.kind === 'create');
     const users = [...new Set(creates.map(({ owner }) => owner))];
     const keys = creates.flatMap(({ key }) => key?.[0] ?? []);
-    const restores = changes.flatMap(({ kind, id }) => (kind === 'restore' ? (id ?? []) : []));
+    const added = changes.flatMap(({ kind, id }) =>
+      kind === 'create' || kind === 'restore' ? (id ?? []) : [],
+    );
     const { perUser } = this.#rules.quotas;
-    const [[row], plants, deleted, found, counts, [largest]] = await settled([
+    const [[row], plants, deletions, found, counts, [largest]] = await settled([
       connection.query(canWait ? changeSql.lock : changeSql.lockUnlessLocked, [store]),
       ids.length === 0 ? none : connection.query(changeSql.findPlants, [store, ids]),
-      restores.length === 0
+      added.length === 0
         ? none
-        : connection.query(logSql.findDeleted, [
-            store,
-            [...new Set(restores)],
-            keptSince(this.#keepChangesMs),
-          ]),
+        : connection.query(logSql.findDeletions, [store, [...new Set(added)]]),
       keys.length === 0
         ? none
         : connection.query(changeSql.findKeys, [store, keys, Date.now() - keepKeysMs]),
@@ -113,7 +111,7 @@ export class StoreChanges {
     this.#largestId = largest?.[0] ?? 0;
     this.#row = row;
     this.#plants = byId(plants);
-    this.#deleted = byId(deleted);
+    this.#deletions = this.#deletionsOf(deletions);
     this.#keys = new Map(
       found.map(([user, key, fingerprint, plant]) => [keyOf(user, key), { fingerprint, plant }]),
     );
@@ -123,14 +121,15 @@ export class StoreChanges {
 
   /** Decides all outcomes. Needs the server only in rare cases. */
   async decide(connection: Connection): Promise<void> {
-    const [storedLastId, , , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
+    const [storedLastId, position, , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const lastId = Math.max(storedLastId, this.#largestId, ...this.#plants.keys());
     const facts = new GroupFacts({
       lastId,
+      position,
       randomIds: await this.#drawIds(connection, lastId),
       reaches: await this.#identifyAgain(connection, grants),
       plants: this.#plants,
-      deleted: this.#deleted,
+      deletions: this.#deletions,
       keys: this.#keys,
       userPlants: await this.#countOwners(connection),
       storePlants: plants ?? (await this.#countPlants(connection)),
@@ -152,25 +151,25 @@ export class StoreChanges {
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#facts === undefined) return;
     const { store } = this;
-    const { lastId, storePlants, entries, newKeys } = this.#facts;
-    const { created, updated, deleted } = this.#facts.results();
+    const facts = this.#facts;
+    const { lastId, position, storePlants, entries, endedDeletions, newKeys } = facts;
+    const { created, updated, deleted } = facts.results();
     const { perStore } = this.#rules.quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
     const plants = isCounted ? storePlants : null;
-    const row = [store, lastId, this.version, id, plants];
+    const row = [store, lastId, position, id, plants];
     await settled([
-      connection.query(changeSql.updateStore, row),
+      // Without a change, the row keeps its writer, whose outcome can still be asked.
+      position === this.#row?.[1] ? none : connection.query(changeSql.updateStore, row),
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
-      entries.length === 0
-        ? none
-        : settled(addToLog(store, this.version, entries).map((one) => connection.query(...one))),
+      settled(addToLog(store, entries, endedDeletions).map((one) => connection.query(...one))),
       newKeys.length === 0 ? none : this.#addKeys(connection, newKeys),
     ]);
   }
 
-  async #addKeys(connection: Connection, keys: readonly NewKey[]): Promise<void> {
+  async #addKeys(connection: Connection, keys: GroupFacts['newKeys']): Promise<void> {
     const { store } = this;
     const nowMs = Date.now();
     const columns = [
@@ -178,10 +177,11 @@ export class StoreChanges {
       keys.map(({ user }) => user),
       keys.map(({ fingerprint }) => fingerprint),
       keys.map(({ plant }) => plant),
+      keys.map(({ position }) => position),
     ];
     await settled([
       connection.query(changeSql.removeOldKeys, [store, nowMs - keepKeysMs]),
-      connection.query(changeSql.addKeys, [store, ...columns, this.version, nowMs]),
+      connection.query(changeSql.addKeys, [store, ...columns, nowMs]),
     ]);
   }
 
@@ -189,7 +189,7 @@ export class StoreChanges {
   async #countOwners(connection: Connection): Promise<Map<number, number>> {
     const { perUser } = this.#rules.quotas;
     const restorable = this.queued.flatMap(({ change: { kind, id = 0 } }) =>
-      kind === 'restore' ? (this.#plants.get(id) ?? this.#deleted.get(id) ?? []) : [],
+      kind === 'restore' ? (this.#plants.get(id) ?? this.#deletions.get(id)?.plant ?? []) : [],
     );
     const unknown = new Set(restorable.map(({ owner }) => owner)).difference(this.#userPlants);
     if (perUser === undefined || unknown.size === 0) return this.#userPlants;
@@ -228,8 +228,16 @@ export class StoreChanges {
       const taken = await connection.query(changeSql.findPlants, [this.store, [...drawn]]);
       const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
-      if (free.size === count) return [...free];
+      if (free.size < count) continue;
+      const deletions = await connection.query(logSql.findDeletions, [this.store, [...free]]);
+      for (const [id, deletion] of this.#deletionsOf(deletions)) this.#deletions.set(id, deletion);
+      return [...free];
     }
+  }
+
+  #deletionsOf(rows: readonly DeletionRow[]): Map<number, DeletionInLog> {
+    const since = keptSince(this.#keepChangesMs);
+    return new Map(rows.map((row) => [row[0], deletionOf(row, since)]));
   }
 
   /** The number of plants, exact unless it is far above the quota. 0 without a quota. */
@@ -244,18 +252,23 @@ export class StoreChanges {
 
 const none = Promise.resolve([]);
 
-function byId(rows: readonly PlantRow[]): Map<number, OwnedPlant> {
-  return new Map(rows.map((row) => [row[0], toPlant(row)]));
+function byId(
+  rows: readonly (readonly [number, string, string, number, number])[],
+): Map<number, StoredPlant> {
+  return new Map(
+    rows.map(([id, name, tag, owner, position]) => [id, { id, name, tag, owner, position }]),
+  );
 }
 
 /** The parameters of a statement that inserts plants. */
-function columnsOf(store: number, plants: readonly OwnedPlant[]): readonly unknown[] {
+function columnsOf(store: number, plants: readonly StoredPlant[]): readonly unknown[] {
   return [
     store,
     plants.map(({ id }) => id),
     plants.map(({ owner }) => owner),
     plants.map(({ tag }) => tag),
     plants.map(({ name }) => name),
+    plants.map(({ position }) => position),
   ];
 }
 

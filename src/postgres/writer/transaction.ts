@@ -65,13 +65,13 @@ export class Transaction {
   }
 
   async #isWriter(connection: Connection): Promise<boolean | undefined> {
-    for (const { store, version } of this.groups) {
+    for (const { store, position } of this.groups) {
       // Waits until this transaction has ended, because it had locked the row.
       const [row] = await connection.query(changeSql.lock, [store]);
       if (row === undefined) continue;
       const [, current, writer] = row;
       if (writer === this.#id) return true;
-      if (current <= version) return false;
+      if (current <= position) return false;
       // Other groups have followed: another store may show more.
     }
     return undefined;

@@ -2,31 +2,32 @@
 -- Stores and users have small numbers, because these are part of every key below.
 
 CREATE TABLE stores (
-  store   INTEGER PRIMARY KEY,
-  name    TEXT    NOT NULL UNIQUE,
+  store     INTEGER PRIMARY KEY,
+  name      TEXT    NOT NULL UNIQUE,
   -- The largest id the store has ever held; the next plant without an id gets the one above.
-  last_id INTEGER NOT NULL DEFAULT 0 CHECK (last_id BETWEEN 0 AND 9007199254740991),
-  -- Counts the groups of changes of the store.
-  version INTEGER NOT NULL DEFAULT 0
+  last_id   INTEGER NOT NULL DEFAULT 0 CHECK (last_id BETWEEN 0 AND 9007199254740991),
+  last_user INTEGER NOT NULL DEFAULT 0,
+  -- That of the last change (src/log/change-log.ts).
+  position  INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE users (
-  store           INTEGER NOT NULL REFERENCES stores,
-  user            INTEGER NOT NULL,
-  name            TEXT    NOT NULL,
-  role            TEXT    NOT NULL CHECK (role IN ('member', 'manager')),
+  store            INTEGER NOT NULL REFERENCES stores,
+  id               INTEGER NOT NULL,
+  name             TEXT    NOT NULL,
+  role             TEXT    NOT NULL CHECK (role IN ('member', 'manager')),
   -- A removed user keeps the row, because a write in progress can refer to it.
-  removed_at      INTEGER,
-  -- The version of the store at the removal: a later user of the name must not restore what was deleted before.
-  removed_version INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (store, user),
+  removed_at       INTEGER,
+  -- The position of the store at the removal: a later user of the name must not restore what was deleted before.
+  removed_position INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (store, id),
   UNIQUE (store, name)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE tokens (
-  hash         BLOB    NOT NULL PRIMARY KEY CHECK (length(hash) = 32),
   store        INTEGER NOT NULL,
-  user         INTEGER NOT NULL,
+  hash         BLOB    NOT NULL CHECK (length(hash) = 32),
+  user_id      INTEGER NOT NULL,
   scopes       TEXT    NOT NULL,
   label        TEXT    NOT NULL,
   created_at   INTEGER NOT NULL,
@@ -36,22 +37,23 @@ CREATE TABLE tokens (
   last_used_at INTEGER,
   -- The ids of the tokens from which this one descends. NULL for a token that an operator created.
   family       TEXT,
-  FOREIGN KEY (store, user) REFERENCES users
+  PRIMARY KEY (store, hash),
+  FOREIGN KEY (store, user_id) REFERENCES users
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX tokens_by_user ON tokens (store, user);
--- The order of all lists of tokens.
-CREATE INDEX tokens_by_store ON tokens (store, hash);
+CREATE INDEX tokens_by_user ON tokens (store, user_id, hash);
 
 -- Each list without a tag is a range of one index, in the order of its response. Managers read the table itself.
 -- The index by owner also covers name and tag, so that a member's page is one range too. No index has tags: each create
 -- would update it (docs/decisions/0007-indexes.md).
 CREATE TABLE plants (
-  store INTEGER NOT NULL,
-  id    INTEGER NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
-  owner INTEGER NOT NULL,
-  tag   TEXT    NOT NULL,
-  name  TEXT    NOT NULL,
+  store    INTEGER NOT NULL,
+  id       INTEGER NOT NULL CHECK (id BETWEEN 1 AND 9007199254740991),
+  owner    INTEGER NOT NULL,
+  tag      TEXT    NOT NULL,
+  name     TEXT    NOT NULL,
+  -- That of its last change. 0 if another program has added it.
+  position INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (store, id),
   FOREIGN KEY (store, owner) REFERENCES users
 ) STRICT, WITHOUT ROWID;
@@ -101,46 +103,50 @@ END;
 -- Who changed what, in the order of the commits (src/log/change-log.ts). No column is a foreign key, because the log can
 -- outlive what it describes.
 CREATE TABLE changes (
-  store   INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  number  INTEGER NOT NULL,
-  event   TEXT    NOT NULL,
-  at      INTEGER NOT NULL,
+  store    INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  -- The position of the change to the plant before. NULL for its creation.
+  previous INTEGER,
+  event    INTEGER NOT NULL,
+  at       INTEGER NOT NULL,
   -- Who made it. NULL for a command of the operator.
-  user    INTEGER,
-  token   TEXT,
-  request TEXT,
-  plant   INTEGER,
-  -- What was there before, or which share or token.
-  owner   INTEGER,
-  name    TEXT,
-  tag     TEXT,
+  user_id  INTEGER,
+  token    BLOB,
+  request  BLOB,
+  plant    INTEGER,
+  -- What was there before, or which share, token or role.
+  owner    INTEGER,
+  name     TEXT,
+  tag      TEXT,
   -- 1 for a deletion whose plant can be restored: its id was not used again.
   is_restorable INTEGER NOT NULL,
-  PRIMARY KEY (store, version, number)
+  PRIMARY KEY (store, position)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX changes_by_plant ON changes (store, plant, version, number) WHERE plant IS NOT NULL;
-
 -- For lists of deleted plants: has what is needed to skip old deletions, and the plants of other owners.
-CREATE INDEX restorable_changes ON changes (store, version, number, owner, plant, at)
-  WHERE is_restorable = 1;
+CREATE INDEX restorable_changes ON changes (store, position, owner, at) WHERE is_restorable = 1;
+-- To find the deletion of a plant.
+CREATE INDEX restorable_plants ON changes (store, plant) WHERE is_restorable = 1;
 
 -- The latest time at which the clock of a process was right, and since when one is ahead of it (src/log/retention.ts).
-CREATE TABLE retention (confirmed_at INTEGER NOT NULL, ahead_since INTEGER) STRICT;
-INSERT INTO retention (confirmed_at) VALUES (CAST(unixepoch('subsec') * 1000 AS INTEGER));
+CREATE TABLE retention (
+  id           INTEGER PRIMARY KEY CHECK (id = 1),
+  confirmed_at INTEGER NOT NULL,
+  ahead_since  INTEGER
+) STRICT;
+INSERT INTO retention (id, confirmed_at) VALUES (1, CAST(unixepoch('subsec') * 1000 AS INTEGER));
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (
   store       INTEGER NOT NULL,
   key_hash    TEXT    NOT NULL,
-  user        INTEGER NOT NULL,
+  user_id     INTEGER NOT NULL,
   fingerprint TEXT    NOT NULL,
   plant       INTEGER NOT NULL,
-  -- That of the store. A later user of the same name does not get the key.
-  version     INTEGER NOT NULL,
+  -- That of the create. A later user of the same name does not get the key.
+  position    INTEGER NOT NULL,
   at          INTEGER NOT NULL,
-  PRIMARY KEY (store, key_hash, user)
+  PRIMARY KEY (store, key_hash, user_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (store, at);

@@ -21,12 +21,11 @@ import type { Prepare } from '../driver.ts';
 
 /** The shares in effect of the user with a name. */
 export const receivedShares = `
-  FROM shares INDEXED BY shares_by_user JOIN users ON users.store = shares.store AND users.user = shares.owner
+  FROM shares INDEXED BY shares_by_user JOIN users ON users.store = shares.store AND users.id = shares.owner
   WHERE shares.store = :store AND user_name = :user
   ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
 
-const userColumns =
-  'users.store, users.user, stores.name, users.name, users.role, users.removed_at';
+const userColumns = 'users.store, users.id, stores.name, users.name, users.role, users.removed_at';
 
 export type Grants = ReturnType<typeof openGrants>;
 
@@ -34,7 +33,8 @@ export function openGrants(prepare: Prepare) {
   const countChanges = prepare<[count: number]>('SELECT count FROM grant_changes');
   const findToken = prepare<readonly [...UserRow, ...TokenTerms]>(`
     SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family
-    FROM tokens JOIN stores USING (store) JOIN users USING (store, user) WHERE tokens.hash = ?`);
+    FROM tokens JOIN stores USING (store) JOIN users ON users.store = tokens.store AND users.id = tokens.user_id
+    WHERE tokens.store = ? AND tokens.hash = ?`);
   const findUser = prepare<UserRow>(`
     SELECT ${userColumns} FROM stores JOIN users USING (store)
     WHERE stores.name = ? AND users.name = ?`);
@@ -49,11 +49,11 @@ export function openGrants(prepare: Prepare) {
     return countChanges.get()?.[0] ?? 0;
   }
 
-  function find(credential: Pick<Credential, 'tokenHash' | 'claims'>): Grant | undefined {
-    const { tokenHash, claims } = credential;
+  function find(credential: Credential): Grant | undefined {
+    const { tokenHash, claims, store: ofToken } = credential;
     // Comes first: if a failed read has ended the transaction, later changes must still make the grant stale.
     const version = readVersion();
-    const row = claims === undefined ? findToken.get(tokenHash) : userOf(claims);
+    const row = claims === undefined ? findToken.get(ofToken, tokenHash) : userOf(claims);
     if (row === undefined) return undefined;
     const [store, user, storeName, userName, role, removedAt, ...terms] = row;
     const isManager = (claims?.role ?? role) === 'manager';
@@ -88,14 +88,14 @@ export function openGrants(prepare: Prepare) {
 
     /**
      * For writes: undefined if no grant has changed since the caller was identified. Otherwise identifies them again, and
-     * throws `invalid-token` if their token was revoked. An operator is no caller.
+     * throws `invalid-token` if their token was revoked.
      */
-    callerSince(by: Identified | undefined): Caller | undefined {
-      if (by === undefined) return undefined;
-      const [version, key, , , claims] = by;
+    callerSince(store: number, [version, key, , , claims]: Identified): Caller | undefined {
       currentVersion ??= readVersion();
       if (version === currentVersion) return undefined;
-      const caller = unrevokedCaller(find({ tokenHash: Buffer.from(key, 'latin1'), claims }));
+      const tokenHash = Buffer.from(key, 'latin1');
+      const credential = claims === undefined ? { tokenHash, store } : { tokenHash, claims };
+      const caller = unrevokedCaller(find(credential));
       if (caller instanceof Problem) throw caller;
       return caller;
     },

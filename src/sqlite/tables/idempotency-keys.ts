@@ -13,14 +13,14 @@ export type IdempotencyKeys = ReturnType<typeof openIdempotencyKeys>;
 export function openIdempotencyKeys(prepare: Prepare) {
   const findOne = prepare<[fingerprint: string, plant: number]>(`
     SELECT fingerprint, plant FROM idempotency_keys
-    WHERE store = ?1 AND key_hash = ?2 AND user = ?3 AND at >= ?4 AND version > (
-      SELECT removed_version FROM users WHERE users.store = ?1 AND users.user = ?3)`);
+    WHERE store = ?1 AND key_hash = ?2 AND user_id = ?3 AND at >= ?4 AND position > (
+      SELECT removed_position FROM users WHERE users.store = ?1 AND users.id = ?3)`);
   const set = prepare(`
-    INSERT OR REPLACE INTO idempotency_keys (store, key_hash, user, fingerprint, plant, version, at)
+    INSERT OR REPLACE INTO idempotency_keys (store, key_hash, user_id, fingerprint, plant, position, at)
     VALUES (?, ?, ?, ?, ?, ?, ?)`);
   const removeOld = prepare(`
-    DELETE FROM idempotency_keys WHERE (store, key_hash, user) IN (
-      SELECT store, key_hash, user FROM idempotency_keys INDEXED BY idempotency_keys_by_time
+    DELETE FROM idempotency_keys WHERE (store, key_hash, user_id) IN (
+      SELECT store, key_hash, user_id FROM idempotency_keys INDEXED BY idempotency_keys_by_time
       WHERE store = ? AND at < ? ORDER BY at LIMIT ${maxRemovedKeys})`);
 
   return {
@@ -29,11 +29,11 @@ export function openIdempotencyKeys(prepare: Prepare) {
       return row && { fingerprint: row[0], plant: row[1] };
     },
 
-    /** `version` is that of the store in this transaction: a later user of the name does not get the key. */
-    add(store: number, { user, key, fingerprint, plant }: NewKey, version: number): void {
+    /** `position` is that of the create: a later user of the name does not get the key. */
+    add(store: number, { user, key, fingerprint, plant }: NewKey, position: number): void {
       const nowMs = Date.now();
       removeOld.run(store, nowMs - keepKeysMs);
-      set.run(store, key, user, fingerprint, plant, version, nowMs);
+      set.run(store, key, user, fingerprint, plant, position, nowMs);
     },
   };
 }

@@ -47,7 +47,7 @@ const nextIdSql = (owner: string, after: string) =>
         WHERE store = ?1 AND owner = ${owner} AND id > ${after} ORDER BY id LIMIT 1)`;
 
 const ownerNameSql =
-  '(SELECT users.name FROM users WHERE users.store = plants.store AND users.user = plants.owner)';
+  '(SELECT users.name FROM users WHERE users.store = plants.store AND users.id = plants.owner)';
 
 /**
  * Returns a page as one row. The subquery finds the id of the page's last plant, or null if the page is not full.

@@ -3,7 +3,13 @@
  */
 import { changeReachOf, reaches, type ReadAccess } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
-import { decide, type Effect, type Facts, type Rules } from '../../plants/decide.ts';
+import {
+  decide,
+  type Effect,
+  type Facts,
+  type Rules,
+  type StoredPlant,
+} from '../../plants/decide.ts';
 import { randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import type { Grants } from './grants.ts';
@@ -22,21 +28,23 @@ export function openPlants(
   log: Log,
   keys: IdempotencyKeys,
 ) {
-  const findOne = prepare<[name: string, tag: string, owner: number]>(
-    'SELECT name, tag, owner FROM plants WHERE store = ? AND id = ?',
+  const findOne = prepare<[name: string, tag: string, owner: number, position: number]>(
+    'SELECT name, tag, owner, position FROM plants WHERE store = ? AND id = ?',
   );
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
   const insert = prepare(`
-    INSERT INTO plants (store, id, owner, tag, name) VALUES (?, ?, ?, ?, ?)
+    INSERT INTO plants (store, id, owner, tag, name, position) VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING`);
-  const updateOne = prepare('UPDATE plants SET name = ?3, tag = ?4 WHERE store = ?1 AND id = ?2');
+  const updateOne = prepare(
+    'UPDATE plants SET name = ?3, tag = ?4, position = ?5 WHERE store = ?1 AND id = ?2',
+  );
   const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ?');
 
-  function find(store: number, id: number): OwnedPlant | undefined {
+  function find(store: number, id: number): StoredPlant | undefined {
     const row = findOne.get(store, id);
     if (row === undefined) return undefined;
-    const [name, tag, owner] = row;
-    return { id, name, tag, owner };
+    const [name, tag, owner, position] = row;
+    return { id, name, tag, owner, position };
   }
 
   /** Of the store of the current change. */
@@ -45,17 +53,15 @@ export function openPlants(
     get lastId() {
       return stores.of(store).lastId;
     },
+    get position() {
+      return stores.of(store).position;
+    },
     reachNow(by) {
-      const caller = grants.callerSince(by);
+      const caller = grants.callerSince(store, by);
       return caller && changeReachOf(caller);
     },
     plant: (id) => find(store, id),
-    deleted(id) {
-      const deleted = log.findDeleted(store, id);
-      if (deleted === undefined) return undefined;
-      const { name, tag, owner } = deleted;
-      return { id, name, tag, owner };
-    },
+    deletion: (id) => log.findDeletion(store, id),
     key: (user, key) => keys.find(store, user, key),
     count: (owner, quota) => counts.count(store, owner, quota),
     randomFreeId() {
@@ -66,18 +72,22 @@ export function openPlants(
   };
 
   /** Returns false, without a change, if the id of a new plant is not free. */
-  function write({ id, before, after, lastId, key, entry }: Effect): boolean {
+  function write(effect: Effect): boolean {
+    const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
-    else if (before !== undefined) updateOne.run(store, id, after.name, after.tag);
-    else if (insert.run(store, id, after.owner, after.tag, after.name).changes === 0) return false;
+    else {
+      const { name, tag, owner } = after;
+      if (before !== undefined) updateOne.run(store, id, name, tag, position);
+      else if (insert.run(store, id, owner, tag, name, position).changes === 0) return false;
+    }
     if (before?.owner !== after?.owner) {
       if (before !== undefined) counts.add(store, before.owner, -1);
       if (after !== undefined) counts.add(store, after.owner, 1);
     }
-    const row = stores.raise(store);
-    row.lastId = lastId;
+    stores.set(store, effect);
+    if (endedDeletion !== undefined) log.endDeletion(store, endedDeletion);
     if (entry !== undefined) log.add(store, entry);
-    if (key !== undefined) keys.add(store, key, row.version);
+    if (key !== undefined) keys.add(store, key, position);
     return true;
   }
 
@@ -86,7 +96,8 @@ export function openPlants(
     const { result, effect } = decide(next, facts, rules);
     if (effect === undefined || write(effect)) return result;
     // Another program has inserted a plant above the largest id of the store.
-    stores.raise(store).lastId = findLargest.get(store)?.[0] ?? 0;
+    const { position } = stores.of(store);
+    stores.set(store, { position, lastId: findLargest.get(store)?.[0] ?? 0 });
     return change(next);
   }
 
@@ -95,7 +106,9 @@ export function openPlants(
 
     find({ store: own, read }: ReadAccess, id: number): OwnedPlant | undefined {
       const plant = find(own, id);
-      return plant !== undefined && reaches(read, plant.owner) ? plant : undefined;
+      if (plant === undefined || !reaches(read, plant.owner)) return undefined;
+      const { name, tag, owner } = plant;
+      return { id, name, tag, owner };
     },
   };
 }

@@ -7,30 +7,35 @@ import type { Prepare } from '../driver.ts';
 interface StoreRow {
   /** The largest id that the store has ever held. */
   lastId: number;
-  version: number;
-  /** Number of changes that this transaction has added to the log. */
-  entries: number;
+  /** That of the last change. */
+  position: number;
   isChanged: boolean;
 }
 
 export type Stores = ReturnType<typeof openStores>;
 
 export function openStores(prepare: Prepare) {
-  const read = prepare<[lastId: number, version: number]>(
-    'SELECT last_id, version FROM stores WHERE store = ?',
+  const read = prepare<[lastId: number, position: number]>(
+    'SELECT last_id, position FROM stores WHERE store = ?',
   );
-  const write = prepare('UPDATE stores SET last_id = ?2, version = ?3 WHERE store = ?1');
-  const raise = prepare('UPDATE stores SET version = version + ?2 WHERE store = ?1');
+  const write = prepare('UPDATE stores SET last_id = ?2, position = ?3 WHERE store = ?1');
+  const raise = prepare('UPDATE stores SET position = position + ?2 WHERE store = ?1');
+  const add = prepare('INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING');
   const rows = new Map<number, StoreRow>();
 
+  function find(store: number): StoreRow | undefined {
+    const known = rows.get(store);
+    if (known !== undefined) return known;
+    const [lastId, position] = read.get(store) ?? [];
+    if (lastId === undefined || position === undefined) return undefined;
+    const row = { lastId, position, isChanged: false };
+    rows.set(store, row);
+    return row;
+  }
+
   function rowOf(store: number): StoreRow {
-    let row = rows.get(store);
-    if (row === undefined) {
-      const [lastId, version] = read.get(store) ?? [];
-      if (lastId === undefined || version === undefined)
-        throw defect(new Error(`no store ${store}`));
-      rows.set(store, (row = { lastId, version, entries: 0, isChanged: false }));
-    }
+    const row = find(store);
+    if (row === undefined) throw defect(new Error(`no store ${store}`));
     return row;
   }
 
@@ -40,27 +45,40 @@ export function openStores(prepare: Prepare) {
       rows.clear();
     },
 
+    /** Adds a store unless one has the name. */
+    add(name: string): void {
+      add.run(name);
+    },
+
     /** Writes the row, and leaves it as it was. SQLite would not write an equal one. */
     touch(store: number): void {
       raise.run(store, 1);
       raise.run(store, -1);
     },
 
-    /** The row in this transaction. Call `raise` to change it. */
+    /** The row in this transaction. */
     of: (store: number): Readonly<StoreRow> => rowOf(store),
 
-    /** The row with the version of this transaction, which no other transaction has. */
-    raise(store: number): StoreRow {
+    find: (store: number): Readonly<StoreRow> | undefined => find(store),
+
+    set(store: number, { lastId, position }: Pick<StoreRow, 'lastId' | 'position'>): void {
       const row = rowOf(store);
-      if (!row.isChanged) row.version++;
+      row.lastId = lastId;
+      row.position = position;
       row.isChanged = true;
-      return row;
+    },
+
+    /** Returns the position of the next change. */
+    raise(store: number): number {
+      const row = rowOf(store);
+      row.isChanged = true;
+      return ++row.position;
     },
 
     /** Call it at the end of a transaction. */
     flush(): void {
       for (const [store, row] of rows) {
-        if (row.isChanged) write.run(store, row.lastId, row.version);
+        if (row.isChanged) write.run(store, row.lastId, row.position);
       }
     },
   };

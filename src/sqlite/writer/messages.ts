@@ -8,9 +8,17 @@ import type { Condition } from '../../plants/condition.ts';
 import type { CreateKey } from '../../plants/idempotency.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
-import type { Call } from '../tables/tables.ts';
+import type { Writes } from '../../sql/writes.ts';
 
-export type Write = PackedChange | Call;
+/** A change to a plant, the name and the arguments of another write, or one that only this engine has. */
+export type Write = PackedChange | Call | OwnWrite;
+
+/** The write of `sql/` with this name. */
+export type Call = {
+  [Name in keyof Writes]: readonly ['call', name: Name, ...args: Parameters<Writes[Name]>];
+}[keyof Writes];
+
+type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
 /** A change as a tuple: of an object, most of the cost would be copying its keys. */
 type PackedChange =

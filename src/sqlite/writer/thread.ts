@@ -11,12 +11,16 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import { call, type Tables } from '../tables/tables.ts';
+import { writes } from '../../sql/writes.ts';
+import type { Write as SqlWrite } from '../../sql/write.ts';
+import { perform } from '../tables/statements.ts';
+import type { Tables } from '../tables/tables.ts';
 import {
   unpack,
   type Failure,
   type Outcomes,
   type Batch,
+  type Call,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -101,12 +105,21 @@ function apply(tables: Tables, write: Write): unknown {
     case 'delete':
     case 'restore':
       return tables.plants.change(unpack(write));
-    default: {
-      const result = call(tables, write);
+    case 'add-store':
+      return tables.stores.add(write[1]);
+    case 'touch':
+      return tables.stores.touch(write[1]);
+    case 'call': {
+      const result = perform(tables, called(write));
       tables.grants.clearVersion();
       return result;
     }
   }
+}
+
+function called([, name, ...args]: Call): SqlWrite {
+  // The type of the call has checked this combination, which the compiler cannot follow here.
+  return (writes[name] as (...values: readonly unknown[]) => SqlWrite)(...args);
 }
 
 function toFailure(error: unknown): Failure {

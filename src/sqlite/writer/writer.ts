@@ -8,6 +8,8 @@ import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
+import type { ResultOf } from '../../sql/write.ts';
+import type { Writes } from '../../sql/writes.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
@@ -15,6 +17,7 @@ import {
   type DiskFailed,
   type Outcomes,
   type Batch,
+  type Call,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -44,6 +47,12 @@ export class Writer {
 
   change<C extends Change>(change: C): Promise<ResultOfChange<C>> {
     return this.write(pack(change)) as Promise<ResultOfChange<C>>; // the result of this change
+  }
+
+  call<Name extends keyof Writes>(
+    ...call: readonly [name: Name, ...args: Parameters<Writes[Name]>]
+  ): Promise<ResultOf<Name>> {
+    return this.write(['call', ...call] as unknown as Call) as Promise<ResultOf<Name>>; // of this write
   }
 
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */

@@ -90,7 +90,7 @@ export async function keepTokens(archive: Archive, all: Tokens): Promise<void> {
   const stores = new Set(people.map(numberOf));
   await archive.add(
     'stores',
-    [...stores].map((number) => [number, `store ${number}`, 0, 0]),
+    [...stores].map((number) => [number, `store ${number}`, 0, people.length, 0]),
   );
   await archive.add(
     'users',

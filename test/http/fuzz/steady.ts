@@ -25,7 +25,6 @@ function withoutChance(text: string): string {
   return text
     .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '<request>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
-    .replace(/after=\d+-\d+/g, 'after=<position>')
     .replace(/(\/tokens\/|after=)[0-9A-Za-z]{9}-[0-9a-f]{16}/g, '$1<token>');
 }
 

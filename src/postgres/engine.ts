@@ -1,0 +1,106 @@
+/**
+ * Runs the statements of `sql/` in PostgreSQL: a write in one transaction of two round trips.
+ */
+import type { LogEntry } from '../log/change-log.ts';
+import { Problem } from '../problem.ts';
+import { sql, type Query, type Row, type Statement } from '../sql/statement.ts';
+import type { Engine, ResultOf, Write } from '../sql/write.ts';
+import { writes, type Writes } from '../sql/writes.ts';
+import type { Cluster } from './citus/cluster.ts';
+import type { Pool } from './pool/pool.ts';
+import { callerNow, changeGrantsVersion, findAgain } from './tables/grants.ts';
+import { addToLog } from './tables/log.ts';
+import { ensureStore, findStore } from './tables/names.ts';
+
+export const engineSql = {
+  // Like a group of changes, and before anything else: what the next statements read stays as it is.
+  lock: sql<readonly [position: number]>`
+    SELECT position FROM plant_store.stores WHERE store = $1 FOR UPDATE`,
+  // Not its writer: whether the last group was committed can still be asked.
+  raise: sql`UPDATE plant_store.stores SET position = $2 WHERE store = $1`,
+};
+
+export class PostgresEngine implements Engine {
+  readonly #cluster: Cluster;
+  readonly #hasLog: boolean;
+
+  constructor(cluster: Cluster, hasLog: boolean) {
+    this.#cluster = cluster;
+    this.#hasLog = hasLog;
+  }
+
+  findStore(name: string): Promise<number | undefined> {
+    return findStore(this.#cluster, name);
+  }
+
+  ensureStore(name: string): Promise<number> {
+    return ensureStore(this.#cluster, name);
+  }
+
+  /** With a `turn`, the read is a step of a scan. */
+  async read<R extends Row>(
+    store: number | undefined,
+    statement: Statement<R>,
+    values: readonly unknown[],
+    turn?: string,
+  ): Promise<R[]> {
+    if (store === undefined) return (await this.#cluster.anyServer()).read(statement, values);
+    const read = () => this.#cluster.read(store, statement, values, turn);
+    return turn === undefined ? read() : this.#cluster.placeOf(store).scanSteps.run(turn, read);
+  }
+
+  async write<Name extends keyof Writes>(
+    name: Name,
+    ...args: Parameters<Writes[Name]>
+  ): Promise<ResultOf<Name>> {
+    // The type of the arguments has checked this combination, which the compiler cannot follow here.
+    const write = (writes[name] as (...values: readonly unknown[]) => Write<ResultOf<Name>>)(
+      ...args,
+    );
+    return write.store === undefined
+      ? this.#run(write, await this.#cluster.anyServer())
+      : this.#writeTo(write.store, write);
+  }
+
+  async #run<Result>({ decide }: Write<Result>, server: Pool): Promise<Result> {
+    const { result, writes: statements = [] } = decide([], 0);
+    await server.transact(...statements);
+    return result;
+  }
+
+  async #writeTo<Result>(store: number, write: Write<Result>): Promise<Result> {
+    const { by, request, reads, decide, canRepeat } = write;
+    const again = by === undefined ? [] : [findAgain(store, by)];
+    const outcome: { result?: Result } = {};
+    const server = await this.#cluster.ofStore(store);
+    const first: Query[] = [[engineSql.lock, [store]], ...again, ...reads];
+    const then = ([locked, ...rows]: Row[][]): readonly Query[] | Problem => {
+      const [position] = (locked?.[0] ?? [0]) as readonly [number]; // of `lock`
+      if (by !== undefined) {
+        const caller = callerNow(store, by, rows.shift() ?? []);
+        if (caller instanceof Problem) return caller;
+      }
+      const { result, writes: statements = [], entries = [] } = decide(rows, position);
+      outcome.result = result;
+      const log = entries.map((entry, at): LogEntry => ({
+        ...entry,
+        position: position + 1 + at,
+        by,
+        request,
+      }));
+      const changesGrants = entries.some(({ plant }) => plant === undefined);
+      return [
+        ...(changesGrants ? [changeGrantsVersion(store)] : []),
+        ...statements,
+        ...(log.length > 0 ? [raise(store, position + log.length)] : []),
+        ...(this.#hasLog ? addToLog(store, log) : []),
+      ];
+    };
+    await server.transactInTwo(first, then, { canRepeat });
+    return outcome.result as Result; // `then` has run
+  }
+}
+
+function raise(store: number, position: number): Query {
+  return [engineSql.raise, [store, position]];
+}

@@ -1,0 +1,313 @@
+/**
+ * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
+ */
+import { reaches, userKey } from '../access/access.ts';
+import { tokenId } from '../access/token.ts';
+import {
+  binPageOf,
+  changeEvents,
+  historyOf,
+  keptSince,
+  logPageOf,
+  maxRemovedChanges,
+  type ChangeLog,
+  type DeletedPlant,
+  type LogEntry,
+  type LoggedChange,
+  type PlantChange,
+} from '../log/change-log.ts';
+import type { DeletionInLog } from '../plants/decide.ts';
+import { scan } from '../shared/scan.ts';
+import { sql, type Row } from './statement.ts';
+import { writeOf, type Engine } from './write.ts';
+
+/** Deletions of a step of a bin: those that it looks at, and those within reach that it reads. It takes 1 ms on SQLite. */
+const maxScannedDeletions = 500;
+const maxReadDeletions = 40;
+/** Stores that a step of a removal checks, with a statement for each. */
+const maxCheckedStores = 100;
+
+/** The columns of the log, and their types in PostgreSQL. */
+export const logColumns = {
+  store: 'bigint',
+  position: 'bigint',
+  previous: 'bigint',
+  event: 'smallint',
+  at: 'bigint',
+  user_id: 'bigint',
+  token: 'bytea',
+  request: 'bytea',
+  plant: 'bigint',
+  owner: 'bigint',
+  name: 'text',
+  tag: 'text',
+  is_restorable: 'smallint',
+} as const;
+
+/** The values of the columns after the first. */
+export function valuesOf(entry: LogEntry, atMs: number, isRestorable: boolean): unknown[] {
+  const { position, previous, event, by, request, plant, owner, name, tag } = entry;
+  return [
+    position,
+    previous,
+    changeEvents.indexOf(event),
+    atMs,
+    by?.[2],
+    by && tokenBytes(by[1], by[4] !== undefined),
+    request === undefined ? undefined : Buffer.from(request.replaceAll('-', ''), 'hex'),
+    plant,
+    owner,
+    name,
+    tag,
+    isRestorable ? 1 : 0,
+  ].map((value) => value ?? null);
+}
+
+const idBytes = 8;
+
+/** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */
+function tokenBytes(hash: string, isJwt: boolean): Buffer {
+  return Buffer.from(hash.slice(0, isJwt ? idBytes + 1 : idBytes), 'latin1');
+}
+
+function tokenOf(store: number, bytes: Uint8Array): string {
+  return tokenId(bytes, bytes.length > idBytes ? undefined : store);
+}
+
+/** A UUID from its bytes (RFC 9562, section 4). */
+function uuidOf(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes).toString('hex');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}
+
+type ChangeRow = readonly [
+  event: number,
+  at: number,
+  user: string | null,
+  owner: string | null,
+  name: string | null,
+  tag: string | null,
+];
+
+type LogRow = readonly [
+  ...ChangeRow,
+  position: number,
+  plant: number | null,
+  token: Uint8Array | null,
+  request: Uint8Array | null,
+];
+
+/** A deletion whose plant has not come back. */
+export type DeletionRow = readonly [
+  plant: number,
+  name: string,
+  tag: string,
+  owner: number,
+  position: number,
+  at: number,
+  user: number | null,
+  removedPosition: number,
+];
+
+const nameOf = (user: string) =>
+  `(SELECT users.name FROM plant_store.users WHERE users.store = $1 AND users.id = ${user})`;
+const deletionsFrom = (changes: string) => `
+    SELECT plant, changes.name, tag, owner, position, at, user_id, removed_position
+    FROM ${changes} JOIN plant_store.users
+      ON users.store = changes.store AND users.id = changes.owner
+    WHERE changes.store = $1 AND users.store = $1 AND is_restorable = 1`;
+
+export const logSql = {
+  findDeletions: sql<DeletionRow>`
+    ${deletionsFrom('plant_store.changes /* INDEXED BY restorable_plants */')}
+    AND plant = ANY ($2::bigint[])`,
+  readDeletions: sql<DeletionRow>`
+    ${deletionsFrom('plant_store.changes')} AND position = ANY ($2::bigint[])`,
+  scanDeletions: sql<readonly [position: number, owner: number, at: number]>`
+    SELECT position, owner, at FROM plant_store.changes
+    WHERE store = $1 AND is_restorable = 1 AND position < $2
+    ORDER BY position DESC LIMIT ${maxScannedDeletions}`,
+  endDeletions: sql`
+    UPDATE plant_store.changes SET is_restorable = 0
+    WHERE store = $1 AND position = ANY ($2::bigint[])`,
+  findPlant: sql<readonly [owner: number, position: number]>`
+    SELECT owner, position FROM plant_store.plants WHERE store = $1 AND id = $2`,
+  // Each change has the position of the one before: no index has the changes of a plant.
+  history: sql<ChangeRow>`
+    WITH RECURSIVE chain AS (
+      SELECT previous, event, at, user_id, owner, name, tag FROM plant_store.changes
+      WHERE store = $1 AND position = $2
+      UNION ALL
+      SELECT changes.previous, changes.event, changes.at, changes.user_id, changes.owner,
+             changes.name, changes.tag
+      FROM chain JOIN plant_store.changes
+        ON changes.store = $1 AND changes.position = chain.previous
+    )
+    SELECT event, at, ${nameOf('user_id')}, ${nameOf('owner')}, name, tag FROM chain LIMIT $3::bigint`,
+  list: sql<LogRow>`
+    SELECT event, at, ${nameOf('user_id')}, ${nameOf('owner')}, name, tag, position, plant, token, request
+    FROM plant_store.changes WHERE changes.store = $1 AND position > $2
+    ORDER BY position LIMIT $3`,
+  oldest: sql<readonly [position: number, at: number]>`
+    SELECT position, at FROM plant_store.changes WHERE store = $1 ORDER BY position LIMIT $2`,
+  remove: sql`DELETE FROM plant_store.changes WHERE store = $1 AND position <= $2`,
+};
+
+export const retentionSql = {
+  listStores: sql<readonly [store: number]>`
+    SELECT store FROM plant_store.stores WHERE store >= $1 ORDER BY store LIMIT ${maxCheckedStores}`,
+  readClock: sql<readonly [confirmedMs: number, aheadSinceMs: number | null]>`
+    SELECT confirmed_at, ahead_since FROM plant_store.retention WHERE id = 1`,
+  setClock: sql`
+    UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1), ahead_since = $2
+    WHERE id = 1`,
+};
+
+export const logWrites = {
+  /** Up to `maxRemovedChanges`, and none before an earlier one. Its result is their number. */
+  removeOldChanges: (store: number, beforeMs: number) =>
+    writeOf({
+      store,
+      reads: [[logSql.oldest, [store, maxRemovedChanges]]],
+      decide([changes]) {
+        const kept = changes.findIndex(([, atMs]) => atMs >= beforeMs);
+        const old = kept === -1 ? changes : changes.slice(0, kept);
+        const [last] = old.at(-1) ?? [];
+        if (last === undefined) return { result: 0 };
+        return { result: old.length, writes: [[logSql.remove, [store, last]]] };
+      },
+    }),
+
+  /** For the store in a restored backup. */
+  logRestore: (store: number, backupName: string) =>
+    writeOf({
+      store,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        entries: [{ event: 'backup-restored', name: backupName }],
+      }),
+    }),
+
+  setClock: (confirmedMs: number, aheadSinceMs: number | undefined) =>
+    writeOf({
+      store: undefined,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        writes: [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
+      }),
+    }),
+};
+
+/** `keepMs` as in `WriteSettings`. */
+export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
+  /** The owner and the last change of a plant, even if it is deleted but can be restored. */
+  async function findLast(store: number, plant: number) {
+    const [found] = await engine.read(store, logSql.findPlant, [store, plant]);
+    if (found !== undefined) return { owner: found[0], position: found[1] };
+    const [deleted] = await engine.read(store, logSql.findDeletions, [store, [plant]]);
+    return deleted && restorable(deleted, keptSince(keepMs));
+  }
+
+  return {
+    async history({ store, read }, plant, limit) {
+      const last = await findLast(store, plant);
+      if (last === undefined || !reaches(read, last.owner)) return undefined;
+      const rows = await engine.read(store, logSql.history, [store, last.position, limit]);
+      return historyOf(rows.map(toPlantChange), keptSince(keepMs));
+    },
+
+    async deleted(caller, query) {
+      const { store, write } = caller;
+      const turn = userKey(caller);
+      const since = keptSince(keepMs);
+      const found = await scan(query, async (after, limit) => {
+        const scanned = await engine.read(store, logSql.scanDeletions, [store, after], turn);
+        const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
+        const positions = inReach.slice(0, Math.min(limit + 1, maxReadDeletions)).map(([at]) => at);
+        const rows = await engine.read(store, logSql.readDeletions, [store, positions], turn);
+        const plants = rows
+          .flatMap((row) => restorable(row, since) ?? [])
+          .toSorted((one, other) => other.position - one.position);
+        const isEnd = scanned.length < maxScannedDeletions && positions.length === inReach.length;
+        const isCut = positions.length < inReach.length;
+        return {
+          rows: plants,
+          scannedTo: isEnd ? undefined : isCut ? positions.at(-1) : scanned.at(-1)?.[0],
+        };
+      });
+      return binPageOf(found, query);
+    },
+
+    async list(query) {
+      const { store: name, after = -1, limit } = query;
+      const store = await engine.findStore(name);
+      if (store === undefined) return { changes: [], next: undefined };
+      const rows = await engine.read(store, logSql.list, [store, after, limit]);
+      return logPageOf(
+        rows.map((row) => toLoggedChange(store, row)),
+        query,
+        keptSince(keepMs),
+      );
+    },
+
+    async removeOld(beforeMs, from) {
+      const stores = await engine.read(undefined, retentionSql.listStores, [from]);
+      for (const [store] of stores) {
+        const [oldest] = await engine.read(store, logSql.oldest, [store, 1]);
+        if (oldest === undefined || oldest[1] >= beforeMs) continue;
+        const removed = await engine.write('removeOldChanges', store, beforeMs);
+        if (removed === maxRemovedChanges) return store;
+      }
+      const last = stores.at(-1)?.[0];
+      return last === undefined ? undefined : last + 1;
+    },
+
+    async readClock() {
+      const [row] = await engine.read(undefined, retentionSql.readClock, []);
+      const [confirmedMs = 0, aheadSinceMs] = row ?? [];
+      return { confirmedMs, aheadSinceMs: aheadSinceMs ?? undefined };
+    },
+
+    setClock: ({ confirmedMs, aheadSinceMs }) =>
+      engine.write('setClock', confirmedMs, aheadSinceMs),
+  };
+}
+
+/** What a change to the plant needs of its deletion. */
+export function deletionOf(row: DeletionRow, keptSinceMs: number): DeletionInLog {
+  const [id, name, tag, owner, position] = row;
+  const isRestorable = restorable(row, keptSinceMs) !== undefined;
+  return { position, plant: isRestorable ? { id, name, tag, owner } : undefined };
+}
+
+/** The plant of the deletion; undefined if the log shows it no more, or if its owner was removed since. */
+function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undefined {
+  const [id, name, tag, owner, position, deletedAtMs, user, removedPosition] = row;
+  if (deletedAtMs < keptSinceMs || removedPosition >= position) return undefined;
+  return { id, name, tag, owner, position, deletedAtMs, deletedBy: user ?? undefined };
+}
+
+function toPlantChange(row: readonly [...ChangeRow, ...rest: Row]): PlantChange {
+  const [event, atMs, user, owner, name, tag] = row;
+  return {
+    event: changeEvents[event] ?? 'updated',
+    atMs,
+    user: user ?? undefined,
+    owner: owner ?? undefined,
+    name: name ?? undefined,
+    tag: tag ?? undefined,
+  };
+}
+
+function toLoggedChange(store: number, row: LogRow): LoggedChange {
+  const [, , , , , , position, plant, token, request] = row;
+  return {
+    ...toPlantChange(row),
+    position,
+    token: token === null ? undefined : tokenOf(store, token),
+    request: request === null ? undefined : uuidOf(request),
+    plant: plant ?? undefined,
+  };
+}

@@ -1,0 +1,229 @@
+/**
+ * Tokens on both engines, and the users who are created with them.
+ */
+import { formatScopes, type Grant, type Role } from '../access/access.ts';
+import { recordOf, type TokenRow } from '../access/identity-rows.ts';
+import type { IdentityStorage, NewToken, TokenRecord } from '../access/identity-storage.ts';
+import {
+  assertCanRevoke,
+  lineBelow,
+  maxCountedTokens,
+  tokensToDelete,
+  type CountedToken,
+  type OwnToken,
+} from '../access/own-tokens.ts';
+import { hashToken, makeToken, rangeOf, tokenId } from '../access/token.ts';
+import { Problem } from '../problem.ts';
+import { sql, type Query } from './statement.ts';
+import { ensureUser, userSql } from './users.ts';
+import { writeOf, type Engine } from './write.ts';
+
+const recordsFrom = (tokens: string) => `
+    SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
+           stores.name, users.name, users.role, users.id, family
+    FROM ${tokens}
+    JOIN plant_store.stores ON stores.store = tokens.store
+    JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id`;
+const selectRecords = recordsFrom('plant_store.tokens');
+const byUser = 'plant_store.tokens /* INDEXED BY tokens_by_user */';
+const ofStore = 'tokens.store = $1 AND stores.store = $1 AND users.store = $1';
+
+type RecordRow = readonly [
+  ...TokenRow,
+  store: string,
+  user: string,
+  role: Role,
+  userId: number,
+  line: string | null,
+];
+
+export const tokenSql = {
+  find: sql<readonly [line: string | null]>`
+    SELECT family FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
+  add: sql`
+    INSERT INTO plant_store.tokens
+      (store, hash, user_id, family, scopes, label, created_at, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+  findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
+  revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
+  listAll: sql<RecordRow>`
+    ${selectRecords} WHERE (tokens.store, hash) > ($1, $2)
+    ORDER BY tokens.store, hash LIMIT $3`,
+  listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
+  listUser: sql<RecordRow>`
+    ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
+  countOwn: sql<CountedToken>`
+    SELECT hash, created_at, expires_at, revoked_at FROM ${byUser}
+    WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
+  deleteOwn: sql`DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])`,
+  recordUses: sql`
+    UPDATE plant_store.tokens SET last_used_at = $2
+    WHERE store = $1 AND hash = ANY ($3::bytea[]) AND (last_used_at IS NULL OR last_used_at < $2)`,
+};
+
+export const tokenWrites = {
+  createToken: (
+    store: number,
+    { user: name, role, expiresAtMs, ...token }: Omit<NewToken, 'store'>,
+    hash: Uint8Array,
+  ) =>
+    writeOf({
+      store,
+      reads: [
+        [tokenSql.find, [store, hash]],
+        [userSql.find, [store, name]],
+        [userSql.lastUser, [store]],
+      ],
+      decide([committed, [found], [[lastUser = 0] = []]]) {
+        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
+        const { user, writes, entries } = ensureUser({ store, name, found, lastUser }, role);
+        const added = addToken(store, user, null, { ...token, expiresAtMs, hash });
+        return {
+          result: undefined,
+          writes: [...writes, added.write],
+          entries: [...entries, added.entry],
+        };
+      },
+    }),
+
+  createOwnToken: (
+    { caller, tokenHash, tokenId: parent }: Grant,
+    token: OwnToken,
+    request?: string,
+  ) => {
+    const { store, user, identified: by } = caller;
+    return writeOf({
+      store,
+      by,
+      request,
+      reads: [
+        [tokenSql.find, [store, token.hash]],
+        [tokenSql.find, [store, tokenHash]],
+        [tokenSql.countOwn, [store, user]],
+      ],
+      decide([committed, [[line] = [null]], tokens]) {
+        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
+        const ended = tokensToDelete(tokens, token.createdAtMs);
+        if (ended instanceof Problem) throw ended;
+        const { write, entry } = addToken(store, user, lineBelow(line, parent), token);
+        return {
+          result: undefined,
+          writes: [[tokenSql.deleteOwn, [store, ended]], write],
+          entries: [entry],
+        };
+      },
+    });
+  },
+
+  revokeToken: (
+    store: number,
+    id: string,
+    revokedAtMs: number,
+    by: Grant | undefined,
+    request?: string,
+  ) => {
+    const range = rangeOf(id);
+    const { first, last } = range?.store === store ? range : noTokens;
+    return writeOf({
+      store,
+      by: by?.caller.identified,
+      request,
+      canRepeat: by?.tokenId !== id, // a token that has revoked itself can do nothing more
+      reads: [[tokenSql.findById, [store, first, last]]],
+      decide([[row]]) {
+        const owner = row?.[11];
+        if (row === undefined || owner !== (by?.caller.user ?? owner)) return { result: undefined };
+        const record = toRecord(row);
+        if (by !== undefined) assertCanRevoke(by, { ...record, line: row[12] });
+        if (record.revokedAtMs !== undefined) return { result: record };
+        return {
+          result: { ...record, revokedAtMs },
+          writes: [[tokenSql.revoke, [store, row[1], revokedAtMs]]],
+          entries: [{ event: 'token-revoked', owner, name: id, tag: row[2] }],
+        };
+      },
+    });
+  },
+
+  /** Uses in one minute. */
+  recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
+    writeOf({
+      store,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        writes: [[tokenSql.recordUses, [store, usedAtMs, hashes]]],
+      }),
+    }),
+};
+
+function addToken(store: number, user: number, line: string | null, token: OwnToken) {
+  const { hash, label, createdAtMs, expiresAtMs = null } = token;
+  const scopes = formatScopes(token.scopes);
+  const values = [store, hash, user, line, scopes, label, createdAtMs, expiresAtMs];
+  const write: Query = [tokenSql.add, values];
+  const name = tokenId(hash, store);
+  return { write, entry: { event: 'token-created', owner: user, name, tag: scopes } as const };
+}
+
+/** What the two engines do alike: all but to identify a caller. */
+export type TokenStorage = Omit<IdentityStorage, 'identify' | 'maxLookups' | 'placeOf'>;
+
+export function openTokens(engine: Engine): TokenStorage {
+  return {
+    async createToken({ store: storeName, ...token }) {
+      const store = await engine.ensureStore(storeName);
+      const text = makeToken(store);
+      const hash = hashToken(text);
+      await engine.write('createToken', store, token, hash);
+      return { token: text, id: tokenId(hash, store) };
+    },
+
+    createOwnToken: (...args) => engine.write('createOwnToken', ...args),
+
+    async listTokens({ store: name, owner, after, limit }) {
+      const hash = after?.hash ?? noHash;
+      if (owner !== undefined) {
+        const { store, user } = owner;
+        const rows = await engine.read(store, tokenSql.listUser, [store, hash, limit, user]);
+        return rows.map(toRecord);
+      }
+      if (name === undefined) {
+        const values = [after?.store ?? 0, hash, limit];
+        return (await engine.read(undefined, tokenSql.listAll, values)).map(toRecord);
+      }
+      const store = await engine.findStore(name);
+      if (store === undefined) return [];
+      const rows = await engine.read(store, tokenSql.listStore, [store, hash, limit]);
+      return rows.map(toRecord);
+    },
+
+    async revokeToken(id, revokedAtMs, by, request) {
+      const store = by?.caller.store ?? rangeOf(id)?.store;
+      if (store === undefined) return undefined;
+      return engine.write('revokeToken', store, id, revokedAtMs, by, request);
+    },
+
+    async recordUses(uses) {
+      const groups = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
+      const failures: unknown[] = [];
+      for (const group of groups.values()) {
+        const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
+        const hashes = group.map(({ hash }) => hash);
+        await engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
+          failures.push(error); // other stores can be on other servers
+        });
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
+
+/** Comes before every hash. */
+const noHash = Buffer.alloc(0);
+const noTokens = { first: noHash, last: noHash };
+
+function toRecord(row: RecordRow): TokenRecord {
+  const { 8: store, 9: user, 10: role } = row;
+  return recordOf(row, { store, user, role });
+}

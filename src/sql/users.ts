@@ -1,0 +1,253 @@
+/**
+ * Users and stores on both engines.
+ */
+import type { Identity, Role, ShareAccess } from '../access/access.ts';
+import { tokenId } from '../access/token.ts';
+import type { UserStorage } from '../access/user-storage.ts';
+import type { NewEntry } from '../log/change-log.ts';
+import { maxId } from '../plants/ids.ts';
+import { sql, type Query } from './statement.ts';
+import { writeOf, type Engine } from './write.ts';
+
+type TokenRow = readonly [hash: Uint8Array, scopes: string];
+type SharedRow = readonly [owner: number, user: string, access: ShareAccess];
+type UserRow = readonly [id: number, role: Role, removedAt: number | null];
+
+/** Both bounds, because PostgreSQL would otherwise read the table if all plants have one owner. */
+const plantsOfUser = `store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, ${maxId})`;
+const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
+
+export const userSql = {
+  listStores: sql<readonly [name: string, store: number]>`
+    SELECT name, store FROM plant_store.named_stores WHERE name > $1 ORDER BY name LIMIT $2`,
+  describeStore: sql<readonly [lastId: number, users: number]>`
+    SELECT last_id, (
+      SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
+    FROM plant_store.stores WHERE store = $1`,
+  list: sql<readonly [name: string, role: Role, activeTokens: number]>`
+    SELECT name, role, (
+      SELECT count(*) FROM plant_store.tokens /* INDEXED BY tokens_by_user */
+      WHERE tokens.store = $1 AND user_id = users.id AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > $4))
+    FROM plant_store.users
+    WHERE users.store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
+  find: sql<UserRow>`
+    SELECT id, role, removed_at FROM plant_store.users WHERE store = $1 AND name = $2`,
+  namesOf: sql<readonly [id: number, name: string]>`
+    SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
+  lastUser: sql<readonly [lastUser: number]>`
+    SELECT last_user FROM plant_store.stores WHERE store = $1`,
+  setLastUser: sql`UPDATE plant_store.stores SET last_user = $2 WHERE store = $1`,
+  add: sql`INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)`,
+  setRole: sql`
+    UPDATE plant_store.users SET role = $3, removed_at = NULL WHERE store = $1 AND id = $2`,
+  findActiveTokens: sql<TokenRow>`
+    SELECT hash, scopes FROM plant_store.tokens /* INDEXED BY tokens_by_user */
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL ORDER BY hash`,
+  revokeTokens: sql`
+    UPDATE plant_store.tokens /* INDEXED BY tokens_by_user */ SET revoked_at = $3
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
+  findGiven: sql<SharedRow>`
+    SELECT owner, user_name, access FROM plant_store.shares WHERE store = $1 AND owner = $2
+    ORDER BY user_name`,
+  endGiven: sql`DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2`,
+  findReceived: sql<SharedRow>`
+    SELECT owner, user_name, access FROM plant_store.shares
+    WHERE store = $1 AND user_name = (${nameOfUser}) ORDER BY since, owner LIMIT $3`,
+  endReceived: sql`
+    DELETE FROM plant_store.shares
+    WHERE store = $1 AND owner = ANY ($3::bigint[]) AND user_name = (${nameOfUser})`,
+  findMoved: sql<readonly [id: number, name: string, tag: string, position: number]>`
+    SELECT id, name, tag, position FROM plant_store.plants WHERE ${plantsOfUser}
+    ORDER BY owner, id LIMIT $3`,
+  isActive: sql`
+    SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
+  move: sql`
+    UPDATE plant_store.plants SET owner = $3, position = $4 WHERE store = $1 AND id = $2`,
+  ownsAnything: sql`
+    SELECT 1 FROM plant_store.stores
+    WHERE store = $1
+      AND (EXISTS (SELECT 1 FROM plant_store.shares WHERE shares.store = $1 AND owner = $2)
+        OR EXISTS (SELECT 1 FROM plant_store.plants WHERE plants.${plantsOfUser}))`,
+  remove: sql`
+    UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3), removed_position = $4
+    WHERE store = $1 AND id = $2`,
+};
+
+/** A user with a name, as `userSql.find` and `userSql.lastUser` have read them. */
+interface Named {
+  store: number;
+  name: string;
+  found: UserRow | undefined;
+  lastUser: number;
+}
+
+/**
+ * What makes the user one who exists. A removed user becomes a new one, who inherits no plants, shares or tokens. The
+ * role of a user who exists changes only if one is given.
+ */
+export function ensureUser({ store, name, found, lastUser }: Named, role?: Role) {
+  const [user = lastUser + 1, before, removedAt] = found ?? [];
+  const isNew = before === undefined || removedAt !== null;
+  const after = role ?? (isNew ? 'member' : before);
+  const writes: Query[] =
+    before === undefined
+      ? [
+          [userSql.setLastUser, [store, user]],
+          [userSql.add, [store, user, name, after]],
+        ]
+      : [[userSql.setRole, [store, user, after]]];
+  const entry: NewEntry = {
+    event: isNew ? 'user-created' : 'role-changed',
+    owner: user,
+    tag: after,
+  };
+  const isSame = !isNew && before === after;
+  return { user, writes: isSame ? [] : writes, entries: isSame ? [] : [entry] };
+}
+
+export const userWrites = {
+  /** The user of a JWT. One who was removed since it was issued stays removed. */
+  addUser: (store: number, name: string, issuedAtMs: number) =>
+    writeOf({
+      store,
+      reads: [
+        [userSql.find, [store, name]],
+        [userSql.lastUser, [store]],
+      ],
+      decide([[found], [[lastUser = 0] = []]]) {
+        const isOlder = found !== undefined && (found[2] ?? Infinity) >= issuedAtMs;
+        if (isOlder) return { result: undefined };
+        const { writes, entries } = ensureUser({ store, name, found, lastUser });
+        return { result: undefined, writes, entries };
+      },
+    }),
+
+  endAccess: ({ store, user }: Identity, revokedAtMs: number, limit: number) =>
+    writeOf({
+      store,
+      reads: [
+        [userSql.findActiveTokens, [store, user]],
+        [userSql.findGiven, [store, user]],
+        [userSql.findReceived, [store, user, limit]],
+      ],
+      decide([tokens, given, received]) {
+        const shares = [...given, ...received];
+        const owners = received.map(([owner]) => owner);
+        return {
+          result: shares.length,
+          writes: [
+            [userSql.revokeTokens, [store, user, revokedAtMs]],
+            [userSql.endGiven, [store, user]],
+            [userSql.endReceived, [store, user, owners]],
+          ],
+          entries: [
+            ...revocations(store, user, tokens),
+            ...shares.map(([owner, name, tag]): NewEntry => ({
+              event: 'share-ended',
+              owner,
+              name,
+              tag,
+            })),
+          ],
+        };
+      },
+    }),
+
+  movePlants: ({ store, user: from }: Identity, to: number, limit: number) =>
+    writeOf({
+      store,
+      reads: [
+        [userSql.isActive, [store, to]],
+        [userSql.findMoved, [store, from, limit]],
+      ],
+      decide([heirs, plants], position) {
+        const moved = heirs.length === 0 ? [] : plants;
+        return {
+          result: moved.length,
+          writes: moved.map(([id], at) => [userSql.move, [store, id, to, position + 1 + at]]),
+          entries: moved.map(([plant, name, tag, previous]) => ({
+            event: 'moved',
+            plant,
+            previous,
+            owner: from,
+            name,
+            tag,
+          })),
+        };
+      },
+    }),
+
+  removeUser: ({ store, user }: Identity, removedAtMs: number) =>
+    writeOf({
+      store,
+      reads: [
+        [userSql.ownsAnything, [store, user]],
+        [userSql.isActive, [store, user]],
+        [userSql.findActiveTokens, [store, user]],
+      ],
+      decide([owned, active, tokens], position) {
+        if (owned.length > 0) return { result: false };
+        const removal: NewEntry[] =
+          active.length === 0 ? [] : [{ event: 'user-removed', owner: user }];
+        return {
+          result: true,
+          writes: [
+            [userSql.remove, [store, user, removedAtMs, position]],
+            [userSql.revokeTokens, [store, user, removedAtMs]],
+          ],
+          entries: [...removal, ...revocations(store, user, tokens)],
+        };
+      },
+    }),
+};
+
+function revocations(store: number, owner: number, tokens: readonly TokenRow[]): NewEntry[] {
+  return tokens.map(([hash, tag]) => ({
+    event: 'token-revoked',
+    owner,
+    name: tokenId(hash, store),
+    tag,
+  }));
+}
+
+export function openUsers(engine: Engine): UserStorage {
+  return {
+    async listStores({ after = '', limit }) {
+      const rows = await engine.read(undefined, userSql.listStores, [after, limit]);
+      return Promise.all(
+        rows.map(async ([store, number]) => {
+          const [row] = await engine.read(number, userSql.describeStore, [number]);
+          const [lastId = 0, users = 0] = row ?? []; // its first user is being created
+          return { store, users, lastId };
+        }),
+      );
+    },
+
+    async list(store, { after = '', limit }) {
+      const number = await engine.findStore(store);
+      if (number === undefined) return [];
+      const values = [number, after, limit, Date.now()];
+      const rows = await engine.read(number, userSql.list, values);
+      return rows.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
+    },
+
+    async find(storeName, userName = '') {
+      const store = await engine.findStore(storeName);
+      if (store === undefined) return { store, user: undefined };
+      const [row] = await engine.read(store, userSql.find, [store, userName]);
+      if (row === undefined) return { store, user: undefined };
+      const [user, role, removedAt] = row;
+      return { store, user: { store, user, role: removedAt === null ? role : undefined } };
+    },
+
+    async namesOf(store, users) {
+      const numbers = [...new Set(users)];
+      return new Map(await engine.read(store, userSql.namesOf, [store, numbers]));
+    },
+
+    endAccess: (...args) => engine.write('endAccess', ...args),
+    movePlants: (...args) => engine.write('movePlants', ...args),
+    remove: (...args) => engine.write('removeUser', ...args),
+  };
+}

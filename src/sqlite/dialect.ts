@@ -1,0 +1,31 @@
+/**
+ * Translates the statements of `sql/`, which are in the dialect of PostgreSQL.
+ */
+import type { SQLInputValue } from 'node:sqlite';
+
+const translations: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  [/plant_store\.named_stores/g, 'stores'],
+  [/plant_store\./g, ''],
+  [/= ANY \(\$(\d+)::bytea\[\]\)/g, 'IN (SELECT unhex(value) FROM json_each(?$1) AS given)'],
+  [/= ANY \(\$(\d+)::\w+\[\]\)/g, 'IN (SELECT value FROM json_each(?$1) AS given)'],
+  [/\/\* (INDEXED BY \w+) \*\//g, '$1'], // without statistics, the plan would be another one
+  [/::\w+/g, ''],
+  [/\bgreatest\(/g, 'max('],
+  // A bare parameter as the limit would make SQLite plan the statement again at each run.
+  [/LIMIT \$(\d+)/g, 'LIMIT ?$1 + 0'],
+  [/\$(\d+)/g, '?$1'],
+];
+
+export function toSqlite(text: string): string {
+  return translations.reduce((result, [from, to]) => result.replaceAll(from, to), text);
+}
+
+/** Arrays become JSON, and bytes in them hexadecimal text. */
+export function toSqliteValue(value: unknown): SQLInputValue {
+  if (Array.isArray(value)) return JSON.stringify(value.map(hexOfBytes));
+  return (value ?? null) as SQLInputValue; // a number, text or bytes
+}
+
+function hexOfBytes(value: unknown): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
+}
