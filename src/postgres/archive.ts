@@ -5,11 +5,10 @@ import { runUnlimited } from './citus/citus.ts';
 import { Cluster } from './citus/cluster.ts';
 import { sql } from './pool/connection.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { refuseNewerSchema } from './schema/migrate.ts';
+import { migrate, refuseNewerSchema } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
-import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
@@ -29,7 +28,7 @@ export class PostgresArchive implements Archive {
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
     const cluster = new Cluster(parseAddress(url));
     try {
-      await migrateCluster(cluster, options);
+      await migrate(cluster, options);
       await cluster.any.withConnection(refuseNewerSchema);
     } catch (error) {
       await cluster.close();

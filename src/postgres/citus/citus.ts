@@ -47,6 +47,26 @@ export async function runUnlimited(
   return result;
 }
 
+/** Ends sessions on workers when they are idle, for which the role can have a time limit. */
+export const endWorkerSessions = 'SET citus.max_cached_conns_per_worker = 0';
+
+/**
+ * Runs each statement of migrations in a transaction of its own, because Citus accepts one change of a schema at a time,
+ * and distributes new tables. An interrupted migration runs again, so its statements must allow that. Splits at
+ * semicolons and removes comments, so no literal can contain a semicolon or two hyphens.
+ */
+export async function runStatements(
+  session: Connection,
+  text: string,
+  lockTimeoutMs: number,
+): Promise<void> {
+  const statements = text.replace(/--.*$/gm, '').split(';');
+  for (const statement of statements.map((each) => each.trim()).filter(Boolean)) {
+    await runUnlimited(session, statement, lockTimeoutMs);
+  }
+  await distribute(session);
+}
+
 /** The tables whose rows are on the node of their store. Add new ones, or they will not be distributed. */
 export const tablesOfStore = [
   'stores',

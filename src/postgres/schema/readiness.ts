@@ -102,7 +102,7 @@ export class Readiness {
 
   async #migrateAndCheck(onMigrate: () => void): Promise<void> {
     const options = { ...this.#options, onMigrate, stop: this.#stop.signal };
-    await migrateCluster(this.#cluster, options);
+    await migrate(this.#cluster, options);
     if (options.distribute === true) await this.#distribute();
     await this.#checkServer(this.#cluster.any);
   }
@@ -173,11 +173,4 @@ export class Readiness {
 
 function migrationInProgress(): Unavailable {
   return new Unavailable('the database is being upgraded to a newer schema');
-}
-
-/** Migrates the schema if needed, and finds the server of each store. */
-export async function migrateCluster(cluster: Cluster, options: MigrateOptions): Promise<void> {
-  const isCitus = await cluster.locate();
-  await migrate(cluster, options);
-  if (isCitus && !cluster.isLocated) await cluster.locate(); // the tables are new
 }
