@@ -12,7 +12,7 @@ import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
 import { sql } from './pool/connection.ts';
 import type { BoundStatement } from './pool/pool.ts';
-import { Cluster, type ClusterEvents } from './citus/cluster.ts';
+import { Servers, type ServerEvents } from './servers.ts';
 import { GrantsVersions } from './tables/grants-version.ts';
 import { appenderTo, openLog } from './tables/log.ts';
 import { Names } from './tables/names.ts';
@@ -24,8 +24,8 @@ import { openUsers } from './tables/users.ts';
 
 interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
-  onServerFault?: ClusterEvents['onFault'];
-  onRival?: ClusterEvents['onRival'];
+  onServerFault?: ServerEvents['onFault'];
+  onRival?: ServerEvents['onRival'];
 }
 
 /** As long as a name and a tag can be, but too short to be stored elsewhere. */
@@ -50,7 +50,7 @@ const checkSql = {
 const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE or DELETE';
 
 export class PostgresStorage implements Storage {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #readiness: Readiness;
   readonly plants: Plants;
   readonly identity: IdentityStorage;
@@ -63,20 +63,20 @@ export class PostgresStorage implements Storage {
     url: string,
     { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
   ) {
-    this.#cluster = new Cluster(parseAddress(url), {
+    this.#servers = new Servers(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
       onFault: onServerFault,
       onRival,
     });
-    this.#readiness = new Readiness(this.#cluster, options);
-    const versions = new GrantsVersions(this.#cluster);
-    const names = new Names(this.#cluster);
+    this.#readiness = new Readiness(this.#servers, options);
+    const versions = new GrantsVersions(this.#servers);
+    const names = new Names(this.#servers);
     const appendToLog = appenderTo(keepChangesMs);
-    this.identity = new Tokens(this.#cluster, versions, names, appendToLog);
-    this.shares = openShares(this.#cluster, names, appendToLog);
-    this.users = openUsers(this.#cluster, names, appendToLog);
-    this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
-    this.log = openLog(this.#cluster, names, this.users, keepChangesMs);
+    this.identity = new Tokens(this.#servers, versions, names, appendToLog);
+    this.shares = openShares(this.#servers, names, appendToLog);
+    this.users = openUsers(this.#servers, names, appendToLog);
+    this.plants = new Plants(this.#servers, { quotas, keepChangesMs }, this.users);
+    this.log = openLog(this.#servers, names, this.users, keepChangesMs);
   }
 
   async open(): Promise<void> {
@@ -92,7 +92,7 @@ export class PostgresStorage implements Storage {
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
-    const server = await this.#cluster.ofStore(store);
+    const server = await this.#servers.ofStore(store);
     if (needsSpace) {
       const large: BoundStatement[] = [
         [checkSql.addPlant, [store]],
@@ -108,12 +108,12 @@ export class PostgresStorage implements Storage {
   }
 
   get hasRival(): boolean {
-    return this.#cluster.hasRival;
+    return this.#servers.hasRival;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#readiness.close();
     await this.plants.close();
-    await this.#cluster.close();
+    await this.#servers.close();
   }
 }

@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { resolveHost, type Address, type Host } from './address.ts';
+import { nameOf, resolveHost, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
 import { Connection, sql, type OpenOptions } from './connection.ts';
 import { ConnectionError, isStatementError, NoHost, Unavailable, WrongServer } from '../errors.ts';
@@ -158,10 +158,10 @@ export class Hosts {
     if (rival !== undefined && timelineOf(rival) === timelineOf(best)) {
       best.connection.destroy();
       throw new WrongServer(
-        `${nameOf(best)} and ${nameOf(rival)} both accept writes. Stop the one that failed.`,
+        `${nameOfPrimary(best)} and ${nameOfPrimary(rival)} both accept writes. Stop the one that failed.`,
       );
     }
-    this.#setRival(rival && nameOf(rival));
+    this.#setRival(rival && nameOfPrimary(rival));
     if (rival !== undefined || !isComplete) this.#surveyLater(options);
     return best;
   }
@@ -248,10 +248,8 @@ function timelineOf({ origin }: Primary): number {
   return origin?.[2] ?? 0;
 }
 
-function nameOf({ place: { host, address } }: Primary): string {
-  return isIP(host.host) === 0
-    ? `${host.host}:${host.port} (${address})`
-    : `${host.host}:${host.port}`;
+function nameOfPrimary({ place: { host, address } }: Primary): string {
+  return isIP(host.host) === 0 ? `${nameOf(host)} (${address})` : nameOf(host);
 }
 
 /** Why no host can be used. It is classified by the reason of the host that can be the primary. */
@@ -261,7 +259,7 @@ function failureOf(failures: readonly Failure[]): unknown {
   const [first] = failures.toSorted((a, b) => rank(a.error) - rank(b.error));
   if (first === undefined || failures.length === 1) return first?.error;
   const reasons = failures
-    .map(({ host, error }) => `${host.host}:${host.port}: ${reasonOf(error)}`)
+    .map(({ host, error }) => `${nameOf(host)}: ${reasonOf(error)}`)
     .join('; ');
   const { error } = first;
   return error instanceof Refusal

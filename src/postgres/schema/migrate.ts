@@ -4,22 +4,15 @@
  * serve, unless a migration refuses them (migrations.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import {
-  readMigrations,
-  encodeSchema,
-  refuseNewer,
-  refuseUnusable,
-  schemaAfter,
-  decodeSchema,
-  type Schema,
-} from '../../shared/migrations.ts';
+import { decodeSchema, encodeSchema, Migrations, type Schema } from '../../shared/migrations.ts';
 import { Refusal } from '../../refusal.ts';
-import { endWorkerSessions, runStatements, runUnlimited } from '../citus/citus.ts';
+import { endWorkerSessions, runStatements } from '../citus/citus.ts';
 import { sql, type Connection } from '../pool/connection.ts';
 import { codeOf, isRetryable, sqlState } from '../errors.ts';
-import type { Cluster } from '../citus/cluster.ts';
 import type { Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
+import type { Servers } from '../servers.ts';
+import { runUnlimited } from './unlimited.ts';
 
 /** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
 const turnMs = 1_000;
@@ -30,10 +23,10 @@ const olderDrainMs = schemaCacheMs + 12_000;
 /** "Plnt": other programs that use the database should not have the same number. */
 const lockNumber = 0x506c6e74;
 
-const migrations = readMigrations(new URL('../migrations/', import.meta.url));
+export const migrations = new Migrations(new URL('../migrations/', import.meta.url));
 
-/** The schema version that this program supports. */
-export const newestVersion = migrations.length;
+/** The database, in messages. */
+const databaseName = 'The database';
 
 const lockSql = sql`SELECT pg_advisory_lock(${lockNumber})`;
 const namespaceSql = sql`SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'`;
@@ -63,37 +56,36 @@ export interface MigrateOptions {
  * of each store is known. Throws Refusal if the schema cannot be used, or if there is none and `create` is false.
  */
 export async function migrate(
-  cluster: Cluster,
+  servers: Servers,
   { create, onMigrate = () => {}, stop = new AbortController().signal }: MigrateOptions,
 ): Promise<void> {
-  const isCitus = await cluster.locate();
   for (;;) {
-    const schema = await withRetries(() => cluster.any.withConnection(readSchema));
+    const isCitus = await servers.locate(); // again after a migration, which creates tables
+    const schema = await withRetries(() => servers.any.withConnection(readSchema));
     if (schema.version === 0 && !create) {
       throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
     }
     refuseUnusableSchema(schema);
-    if (schema.version >= newestVersion) break;
+    if (schema.version >= migrations.newest) return;
     onMigrate();
     try {
-      await migrateOn(await cluster.reachCoordinator(), isCitus, stop);
+      await migrateOn(await servers.forSchema(), isCitus, stop);
     } catch (error) {
       const isConflict = codeOf(error) === sqlState.lockNotAvailable || isRetryable(error);
       if (stop.aborted || !isConflict) throw error;
       await pause(turnMs, undefined, { signal: stop }).catch(() => {});
     }
   }
-  if (isCitus && !cluster.isLocated) await cluster.locate(); // the tables are new
 }
 
 /** Throws Refusal for a newer schema that this program must not use. */
 export function refuseUnusableSchema(schema: Schema): void {
-  refuseUnusable(schema, newestVersion, 'The database');
+  migrations.refuseUnusable(schema, databaseName);
 }
 
 /** Throws Refusal for a newer schema, which can have columns that this program does not copy. */
 export async function refuseNewerSchema(connection: Connection): Promise<void> {
-  refuseNewer(await readSchema(connection), newestVersion, 'The database');
+  migrations.refuseNewer(await readSchema(connection), databaseName);
 }
 
 async function migrateOn(server: Pool, isCitus: boolean, stop: AbortSignal): Promise<void> {
@@ -114,16 +106,17 @@ async function migrateOn(server: Pool, isCitus: boolean, stop: AbortSignal): Pro
   });
 }
 
-/** Does nothing if another process has migrated the schema. */
+/** Does nothing if another process, perhaps of a newer version, has migrated the schema. */
 async function migrateLocked(session: Connection, isCitus: boolean): Promise<void> {
   const { version } = await readSchema(session);
-  const [before, after] = [schemaOf(version), schemaOf(newestVersion)];
+  const { newest } = migrations;
+  if (version >= newest) return;
+  const [before, after] = [migrations.schemaOf(version), migrations.schemaOf(newest)];
   // If an administrator has created the namespace, the user does not need the privilege to create one.
   const isNamespaceMissing = (await session.query(namespaceSql, [])).length === 0;
-  const statements = [
-    ...(isNamespaceMissing ? ['CREATE SCHEMA plant_store;'] : []),
-    ...migrations.slice(version).map((migration) => migration.sql),
-  ].join('\n');
+  const statements =
+    (isNamespaceMissing ? 'CREATE SCHEMA plant_store;' : '') +
+    migrations.sqlBetween(version, newest);
   try {
     if (version > 0 && after.usableFrom > before.usableFrom) {
       await session.command(updateSql({ ...after, version }));
@@ -150,8 +143,4 @@ async function readSchema(connection: Connection): Promise<Schema> {
     if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return decodeSchema(0);
     throw error;
   }
-}
-
-function schemaOf(version: number): Schema {
-  return migrations.slice(0, version).reduce(schemaAfter, decodeSchema(0));
 }

@@ -10,7 +10,7 @@ import {
   type DeletedPlant,
 } from '../../log/change-log.ts';
 import { scan } from '../../shared/scan.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import { sql, type Statement } from '../pool/connection.ts';
 
 type BinRow = readonly [
@@ -63,7 +63,7 @@ export const binSql = {
 };
 
 export async function listDeleted(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   query: BinQuery,
   keepMs: number | undefined,
@@ -75,10 +75,10 @@ export async function listDeleted(
   const found = await scan(query, async ({ version, number }, limit) => {
     const maxRows = limit + 1;
     const values = [store, version, number, maxRows, since, ...owners];
-    const rows = await cluster
+    const rows = await servers
       .placeOf(caller.store)
       .scanSteps.run(userKey(caller), () =>
-        cluster.read(store, statement, values, userKey(caller)),
+        servers.read(store, statement, values, userKey(caller)),
       );
     const last = rows.at(-1);
     const hasMore = rows.length === maxRows || last?.[9] === maxScannedDeletions;

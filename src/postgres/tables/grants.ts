@@ -19,7 +19,7 @@ import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
 import { newGrantsVersion, type GrantsVersions } from './grants-version.ts';
 import { keyOf, type Names } from './names.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
@@ -143,20 +143,20 @@ export function reviveUser(
 export class Grants {
   /** More would delay the reads of other requests. */
   readonly maxLookups = 32;
-  protected readonly cluster: Cluster;
+  protected readonly servers: Servers;
   protected readonly names: Names;
   readonly #versions: GrantsVersions;
   /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
   readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
-  constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
-    this.cluster = cluster;
+  constructor(servers: Servers, versions: GrantsVersions, names: Names) {
+    this.servers = servers;
     this.#versions = versions;
     this.names = names;
   }
 
   placeOf({ store, claims }: Credential): Pool {
-    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
+    return this.servers.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
   /** Limits the time of all statements together, including queries that others have started. */
@@ -192,7 +192,7 @@ export class Grants {
 
   async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    const [row] = await this.servers.read(store, grantSql.findByToken, values);
     return row && grantOfRow({ tokenHash }, store, row);
   }
 
@@ -209,12 +209,12 @@ export class Grants {
   async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
     const { claims } = credential;
     const values = [store, claims.userName];
-    const [row] = await this.cluster.read(store, grantSql.findByUser, values);
+    const [row] = await this.servers.read(store, grantSql.findByUser, values);
     if (row?.[5] !== claims.storeName) return undefined;
     const { 4: user, 8: removedAtMs } = row;
     if (removedAtMs === null || removedAtMs >= claims.issuedAtMs)
       return grantOfRow(credential, store, row);
-    const server = await this.cluster.ofStore(store);
+    const server = await this.servers.ofStore(store);
     // The user may have been removed again since.
     const revive = reviveUser({ store, user }, undefined, claims.issuedAtMs);
     await server.transact(changeGrantsVersion(store), revive);

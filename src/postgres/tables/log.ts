@@ -17,7 +17,7 @@ import {
 import type { UserStorage } from '../../access/user-storage.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { listDeleted } from './bin.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import { sql } from '../pool/connection.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import type { Names } from './names.ts';
@@ -194,7 +194,7 @@ export function toPlant([id, name, tag, owner]: PlantRow): OwnedPlant {
 
 /** `keepMs` as in `WriteSettings`. */
 export function openLog(
-  cluster: Cluster,
+  servers: Servers,
   names: Names,
   users: UserStorage,
   keepMs: number | undefined,
@@ -210,12 +210,12 @@ export function openLog(
 
   /** Of a plant that is older than the log. */
   async function findOwner(store: number, plant: number): Promise<number | undefined> {
-    return (await cluster.read(store, findSql, [store, plant]))[0]?.[2];
+    return (await servers.read(store, findSql, [store, plant]))[0]?.[2];
   }
 
   return {
     async history({ store, read }, plant, limit) {
-      const rows = await cluster.read(store, logSql.history, [store, plant, maxHistory]);
+      const rows = await servers.read(store, logSql.history, [store, plant, maxHistory]);
       const since = keptSince(keepMs);
       const owner = rows[0] === undefined ? await findOwner(store, plant) : ownerOf(rows, since);
       if (owner === undefined || !reaches(read, owner)) return undefined;
@@ -224,7 +224,7 @@ export function openLog(
       return historyOf(changes, since).slice(0, limit);
     },
 
-    deleted: (caller, query) => listDeleted(cluster, caller, query, keepMs),
+    deleted: (caller, query) => listDeleted(servers, caller, query, keepMs),
 
     async list(query) {
       const store = await names.findStore(query.store);
@@ -233,17 +233,17 @@ export function openLog(
       const { plant, limit } = query;
       const range = [store, version, number, limit];
       const rows = await (plant === undefined
-        ? cluster.read(store, logSql.list, range)
-        : cluster.read(store, logSql.listPlant, [...range, plant]));
+        ? servers.read(store, logSql.list, range)
+        : servers.read(store, logSql.listPlant, [...range, plant]));
       const userNames = await namesIn(store, rows);
       const changes = rows.map((row) => toLoggedChange(row, userNames));
       return logPageOf(changes, query, keptSince(keepMs));
     },
 
     async removeOld(beforeMs, from) {
-      const stores = await (await cluster.anyServer()).read(retentionSql.listStores, [from]);
+      const stores = await (await servers.anyServer()).read(retentionSql.listStores, [from]);
       for (const [store] of stores) {
-        const server = await cluster.ofStore(store);
+        const server = await servers.ofStore(store);
         const [removed] = await server.transact([logSql.removeOld, [store, beforeMs]]);
         if (removed?.length === maxRemovedChanges) return store;
       }
@@ -252,14 +252,14 @@ export function openLog(
     },
 
     async readClock() {
-      const server = await cluster.anyServer();
+      const server = await servers.anyServer();
       const [row] = await server.read(retentionSql.readClock, []);
       const [confirmedMs = 0, aheadSinceMs] = row ?? [];
       return { confirmedMs, aheadSinceMs: aheadSinceMs ?? undefined };
     },
 
     async setClock({ confirmedMs, aheadSinceMs = null }) {
-      const server = await cluster.anyServer();
+      const server = await servers.anyServer();
       await server.transact([retentionSql.setClock, [confirmedMs, aheadSinceMs]]);
     },
   };

@@ -6,7 +6,7 @@ import { hash, randomInt } from 'node:crypto';
 import type { Identity, Role } from '../../access/access.ts';
 import { defect } from '../../problem.ts';
 import { sql } from '../pool/connection.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { BoundStatement } from '../pool/pool.ts';
 import { newGrantsVersion } from './grants-version.ts';
 
@@ -47,20 +47,20 @@ export function keyOf(storeName: string): number {
 }
 
 export class Names {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
 
-  constructor(cluster: Cluster) {
-    this.#cluster = cluster;
+  constructor(servers: Servers) {
+    this.#servers = servers;
   }
 
   async findStore(name: string): Promise<number | undefined> {
-    const server = await this.#cluster.ofStore(keyOf(name));
+    const server = await this.#servers.ofStore(keyOf(name));
     const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
     return row?.[0];
   }
 
   async findUser(store: number, name: string): Promise<NamedUser | undefined> {
-    const [row] = await this.#cluster.read(store, nameSql.findUser, [store, name]);
+    const [row] = await this.#servers.read(store, nameSql.findUser, [store, name]);
     if (row === undefined) return undefined;
     const [user, role, isRemoved] = row;
     return { user, role, isRemoved };
@@ -84,13 +84,13 @@ export class Names {
     let store = await this.findStore(name);
     if (store === undefined) {
       const drawn = await this.#drawStoreNumber(keyOf(name));
-      const server = await this.#cluster.ofStore(keyOf(name));
+      const server = await this.#servers.ofStore(keyOf(name));
       await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
       store = await this.findStore(name);
     }
     if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-    await (await this.#cluster.ofStore(store)).transact([nameSql.addStore, [store, name]]);
-    const [row] = await this.#cluster.read(store, nameSql.findStoreName, [store]);
+    await (await this.#servers.ofStore(store)).transact([nameSql.addStore, [store, name]]);
+    const [row] = await this.#servers.read(store, nameSql.findStoreName, [store]);
     // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
     if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
     return store;
@@ -98,17 +98,16 @@ export class Names {
 
   /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
   async #drawStoreNumber(key: number): Promise<number> {
-    const shard = this.#cluster.shardOf(key);
     for (let attempt = 1; ; attempt++) {
       const drawn = randomInt(1, maxStoreNumber);
-      if (attempt < maxDraws && this.#cluster.shardOf(drawn) !== shard) continue;
-      const taken = await this.#cluster.read(drawn, nameSql.findStoreName, [drawn]);
+      if (attempt < maxDraws && !this.#servers.areTogether(drawn, key)) continue;
+      const taken = await this.#servers.read(drawn, nameSql.findStoreName, [drawn]);
       if (taken.length === 0) return drawn;
     }
   }
 
   async #createUser(store: number, name: string, role: Role): Promise<number> {
-    const server = await this.#cluster.ofStore(store);
+    const server = await this.#servers.ofStore(store);
     const number: BoundStatement = [nameSql.nextUser, [store, newGrantsVersion()]];
     await server.transactInTwo([number], ([rows]) => [
       [nameSql.addUser, [store, rows?.[0]?.[0], name, role]],

@@ -21,7 +21,7 @@ import { changeGrantsVersion, identifyAgain, refusalOf } from './grants.ts';
 import type { LogEntry } from '../../log/change-log.ts';
 import { type AppendToLog, lockVersion } from './log.ts';
 import type { Names } from './names.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 
 type CountRow = readonly [count: number, access: ShareAccess | null, isActive: boolean];
 
@@ -64,7 +64,7 @@ export const shareSql = {
     ORDER BY shares.owner, shares.user_name LIMIT $4`,
 };
 
-export function openShares(cluster: Cluster, names: Names, appendToLog: AppendToLog): ShareStorage {
+export function openShares(servers: Servers, names: Names, appendToLog: AppendToLog): ShareStorage {
   return {
     async set(
       store: number,
@@ -77,7 +77,7 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
       if (found === undefined) throw userRemoved();
       let isNew = false;
       let isSet = false;
-      const server = await cluster.ofStore(store);
+      const server = await servers.ofStore(store);
       await server.transactInTwo(
         [lockVersion(store), [shareSql.count, [store, found.user, user]], ...identifyAgain(by)],
         ([locked, counted = [], identified]) => {
@@ -118,7 +118,7 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
         return owner === undefined ? [] : [[store, owner.user, user] as const];
       });
       let hasEnded = false;
-      const server = await cluster.ofStore(store);
+      const server = await servers.ofStore(store);
       await server.transactInTwo(
         [
           lockVersion(store),
@@ -152,12 +152,12 @@ export function openShares(cluster: Cluster, names: Names, appendToLog: AppendTo
     ): Promise<SharesPage> {
       const owner = (await names.findUser(store, user))?.user ?? 0;
       const values = [store, owner, user, after, limit];
-      return sharesPageOf(user, await cluster.read(store, shareSql.ofUser, values), limit);
+      return sharesPageOf(user, await servers.read(store, shareSql.ofUser, values), limit);
     },
 
     async list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]> {
       const owner = after && (await names.findUser(store, after.owner));
-      const rows = await cluster.read(store, shareSql.list, [
+      const rows = await servers.read(store, shareSql.list, [
         store,
         owner?.user ?? 0,
         after?.user ?? '',

@@ -33,7 +33,7 @@ import {
   reviveUser,
 } from './grants.ts';
 import { type AppendToLog, lockVersion } from './log.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { GrantsVersions } from './grants-version.ts';
 import type { Names } from './names.ts';
 import type { BoundStatement } from '../pool/pool.ts';
@@ -86,8 +86,8 @@ export const tokenSql = {
 export class Tokens extends Grants implements IdentityStorage {
   readonly #appendToLog: AppendToLog;
 
-  constructor(cluster: Cluster, versions: GrantsVersions, names: Names, appendToLog: AppendToLog) {
-    super(cluster, versions, names);
+  constructor(servers: Servers, versions: GrantsVersions, names: Names, appendToLog: AppendToLog) {
+    super(servers, versions, names);
     this.#appendToLog = appendToLog;
   }
 
@@ -104,7 +104,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const text = makeToken(owner.store);
     const hash = hashToken(text);
     const columns = [null, formatScopes(scopes), label, createdAtMs, expiresAtMs ?? null] as const;
-    const server = await this.cluster.ofStore(owner.store);
+    const server = await this.servers.ofStore(owner.store);
     const id = tokenId(hash, owner.store);
     const created: LogEntry = {
       event: 'token-created',
@@ -152,7 +152,7 @@ export class Tokens extends Grants implements IdentityStorage {
       [tokenSql.countOwn, [store, user]],
       ...identifyAgain(caller),
     ];
-    const server = await this.cluster.ofStore(store);
+    const server = await this.servers.ofStore(store);
     await server.transactInTwo(first, ([locked, counted = [], found]) => {
       const tokens = counted as unknown as CountedToken[]; // the rows of `countOwn`
       if (tokens.some(([each]) => hash.equals(each))) return []; // an earlier attempt was committed
@@ -178,15 +178,15 @@ export class Tokens extends Grants implements IdentityStorage {
     const hash = after?.hash ?? noHash;
     if (owner !== undefined) {
       const { store, user } = owner;
-      return this.cluster.read(store, tokenSql.listUser, [store, hash, limit, user]);
+      return this.servers.read(store, tokenSql.listUser, [store, hash, limit, user]);
     }
     if (name === undefined) {
-      const server = await this.cluster.anyServer();
+      const server = await this.servers.anyServer();
       return server.read(tokenSql.listAll, [after?.store ?? 0, hash, limit]);
     }
     const store = await this.names.findStore(name);
     if (store === undefined) return [];
-    return this.cluster.read(store, tokenSql.listStore, [store, hash, limit]);
+    return this.servers.read(store, tokenSql.listStore, [store, hash, limit]);
   }
 
   async revokeToken(
@@ -203,7 +203,7 @@ export class Tokens extends Grants implements IdentityStorage {
     const find: BoundStatement = [tokenSql.findById, [store, first, last]];
     let attempts = 0;
     let revokedBefore: RecordRow | undefined;
-    const server = await this.cluster.ofStore(store);
+    const server = await this.servers.ofStore(store);
     const rows = await server.transactInTwo(
       [lockVersion(store), find, ...identifyAgain(caller)],
       ([locked, tokens = [], identified]) => {
@@ -241,7 +241,7 @@ export class Tokens extends Grants implements IdentityStorage {
 
   /** Writes to each server separately, so that a server that does not respond does not delay the others. */
   async recordUses(uses: readonly TokenUse[]): Promise<void> {
-    const together = Map.groupBy(uses, ({ store }) => this.cluster.placeOf(store));
+    const together = Map.groupBy(uses, ({ store }) => this.servers.placeOf(store));
     await settled([...together.values()].map((some) => this.#recordUses(some)));
   }
 
@@ -251,7 +251,7 @@ export class Tokens extends Grants implements IdentityStorage {
     for (const group of together.values()) {
       const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
       const hashes = group.map(({ hash }) => Buffer.from(hash));
-      const server = await this.cluster.ofStore(store);
+      const server = await this.servers.ofStore(store);
       await server.transact([tokenSql.recordUses, [store, usedAtMs, hashes]]);
     }
   }

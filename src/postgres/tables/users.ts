@@ -17,7 +17,7 @@ import { changeGrantsVersion } from './grants.ts';
 import { type AppendToLog, lockVersion, toPlant, type PlantRow } from './log.ts';
 import type { Names } from './names.ts';
 import { ownerRange } from './plant-statements.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 
 type ShareRow = readonly [owner: number, user: string, access: ShareAccess];
 
@@ -79,14 +79,14 @@ export const userSql = {
     WHERE store = $1 AND id = $2`,
 };
 
-export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToLog): UserStorage {
+export function openUsers(servers: Servers, names: Names, appendToLog: AppendToLog): UserStorage {
   return {
     async listStores({ after = '', limit }: NameQuery): Promise<StoreRecord[]> {
-      const server = await cluster.anyServer();
+      const server = await servers.anyServer();
       const rows = await server.read(userSql.listStores, [after, limit]);
       return Promise.all(
         rows.map(async ([store, number]) => {
-          const [row] = await cluster.read(number, userSql.describeStore, [number]);
+          const [row] = await servers.read(number, userSql.describeStore, [number]);
           const [lastId = 0, users = 0] = row ?? []; // its first user is being created
           return { store, users, lastId };
         }),
@@ -97,7 +97,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       const found = await names.findStore(store);
       if (found === undefined) return [];
       const values = [found, after, limit, Date.now()];
-      const users = await cluster.read(found, userSql.listUsers, values);
+      const users = await servers.read(found, userSql.listUsers, values);
       return users.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
     },
 
@@ -111,11 +111,11 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
 
     async namesOf(store, users) {
       const numbers = [...new Set(users)];
-      return new Map(await cluster.read(store, userSql.namesOf, [store, numbers]));
+      return new Map(await servers.read(store, userSql.namesOf, [store, numbers]));
     },
 
     async countPlants({ store, user }: Identity, limit: number): Promise<number> {
-      const [row] = await cluster.read(store, userSql.countPlants, [store, user, limit]);
+      const [row] = await servers.read(store, userSql.countPlants, [store, user, limit]);
       return row?.[0] ?? 0;
     },
 
@@ -125,7 +125,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
       limit: number,
     ): Promise<number> {
       let ended = 0;
-      const server = await cluster.ofStore(store);
+      const server = await servers.ofStore(store);
       await server.transactInTwo(
         [
           lockVersion(store),
@@ -160,7 +160,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
 
     async movePlants({ store, user: from }: Identity, to: number, limit: number): Promise<number> {
       let moved = 0;
-      const server = await cluster.ofStore(store);
+      const server = await servers.ofStore(store);
       await server.transactInTwo(
         [
           lockVersion(store),
@@ -186,7 +186,7 @@ export function openUsers(cluster: Cluster, names: Names, appendToLog: AppendToL
 
     async remove({ store, user }: Identity, removedAtMs: number): Promise<boolean> {
       let isRemoved = false;
-      const server = await cluster.ofStore(store);
+      const server = await servers.ofStore(store);
       // The first statement waits for groups of changes and new tokens in progress.
       await server.transactInTwo(
         [
