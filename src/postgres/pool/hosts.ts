@@ -50,7 +50,7 @@ export class Hosts {
   /** Where all connections lead; undefined once all of them have ended. */
   #primary: Primary | undefined;
   #electing: Promise<Connection> | undefined;
-  readonly #open = new Map<Connection, Place>();
+  readonly #open = new Set<Primary>();
   /** By system, which a standby has in common with its primary. A lower timeline is that of a former primary. */
   readonly #timelines = new Map<string, number>();
   #rival: string | undefined;
@@ -194,21 +194,19 @@ export class Hosts {
     const { place, origin } = this.#refuseFormer(primary); // a survey can have found another one meanwhile
     if (origin !== undefined) this.#timelines.set(origin[0], origin[2]);
     this.#primary = primary;
-    for (const [other, { address, host }] of this.#open) {
-      if (host !== place.host || address !== place.address) other.destroy();
+    for (const { place: other, connection } of this.#open) {
+      if (other.host !== place.host || other.address !== place.address) connection.destroy();
     }
     return this.#track(primary);
   }
 
-  #track({ place, connection }: Primary): Connection {
-    this.#open.set(connection, place);
-    void connection.closed.then(() => this.#onClosed(connection));
-    return connection;
-  }
-
-  #onClosed(connection: Connection): void {
-    this.#open.delete(connection);
-    if (this.#open.size === 0) this.#primary = undefined;
+  #track(primary: Primary): Connection {
+    this.#open.add(primary);
+    void primary.connection.closed.then(() => {
+      this.#open.delete(primary);
+      if (this.#open.size === 0) this.#primary = undefined;
+    });
+    return primary.connection;
   }
 
   #setRival(rival: string | undefined): void {
