@@ -6,14 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { it, type TestContext } from 'node:test';
-import {
-  readMigrations,
-  encodeSchema,
-  refuseNewer,
-  refuseUnusable,
-  schemaAfter,
-  decodeSchema,
-} from '../src/shared/migrations.ts';
+import { decodeSchema, encodeSchema, Migrations } from '../src/shared/migrations.ts';
 import { tempFolder } from './support/temp.ts';
 
 function folderOf(t: TestContext, files: Record<string, string>): URL {
@@ -28,10 +21,18 @@ it('reads migrations in order, and whether older versions continue', (t) => {
     '001-first.sql': '-- Older versions: refused\n-- Why.\nSELECT 1;\n',
     'README.md': 'no migration',
   });
-  assert.deepEqual(readMigrations(folder), [
-    { sql: '-- Why.\nSELECT 1;\n', refusesOlder: true },
-    { sql: 'SELECT 2;\n', refusesOlder: false },
-  ]);
+  const migrations = new Migrations(folder);
+  assert.match(migrations.sqlBetween(0, 2), /SELECT 1;[^]*SELECT 2;/);
+  assert.doesNotMatch(migrations.sqlBetween(0, 1), /SELECT 2;/);
+  assert.doesNotMatch(migrations.sqlBetween(1, 2), /SELECT 1;/);
+  assert.deepEqual(
+    [0, 1, 2].map((version) => migrations.schemaOf(version)),
+    [
+      { version: 0, usableFrom: 0 },
+      { version: 1, usableFrom: 1 },
+      { version: 2, usableFrom: 1 },
+    ],
+  );
 });
 
 it('rejects a migration without a mark for older versions or out of order', (t) => {
@@ -43,29 +44,25 @@ it('rejects a migration without a mark for older versions or out of order', (t) 
     [{ '001-first.sql': marked, '003-third.sql': marked }, /003-third\.sql: .* must be 002/],
     [{ '001-one.sql': marked, '001-two.sql': marked }, /001-two\.sql: .* must be 002/],
   ] as const) {
-    assert.throws(() => readMigrations(folderOf(t, files)), { name: 'Error', message });
+    assert.throws(() => new Migrations(folderOf(t, files)), { name: 'Error', message });
   }
 });
 
-it('the schema number encodes its version and the oldest version that can use it', () => {
-  const continuing = { sql: '', refusesOlder: false };
-  const refusing = { sql: '', refusesOlder: true };
-  const none = decodeSchema(0);
-  const one = schemaAfter(none, refusing);
-  const two = schemaAfter(one, continuing);
-  const three = schemaAfter(two, refusing);
-  assert.deepEqual([none, one, two, three].map(encodeSchema), [0, 1_001, 1_002, 3_003]);
-  for (const schema of [none, one, two, three, { version: 5, usableFrom: 6 }]) {
+it('the schema number encodes its version and the oldest version that can use it', (t) => {
+  const migrations = migrationsOf(t, ['refused', 'continue', 'refused']);
+  const schemas = [0, 1, 2, 3].map((version) => migrations.schemaOf(version));
+  assert.deepEqual(schemas.map(encodeSchema), [0, 1_001, 1_002, 3_003]);
+  for (const schema of [...schemas, { version: 5, usableFrom: 6 }]) {
     assert.deepEqual(decodeSchema(encodeSchema(schema)), schema);
   }
 });
 
-it('refuses to use a schema that excludes this version, and to copy any newer schema', () => {
-  const newest = 4;
-  const name = 'plants.db';
-  for (const number of [1_001, 4_004, 4_005, 1_999])
-    refuseUnusable(decodeSchema(number), newest, name);
-  for (const number of [1_001, 4_004, 1_004]) refuseNewer(decodeSchema(number), newest, name);
+it('refuses to use a schema that excludes this version, and to copy any newer schema', (t) => {
+  const migrations = migrationsOf(t, ['refused', 'refused', 'refused', 'refused']);
+  const use = (number: number) => migrations.refuseUnusable(decodeSchema(number), 'plants.db');
+  const copy = (number: number) => migrations.refuseNewer(decodeSchema(number), 'plants.db');
+  for (const number of [1_001, 4_004, 4_005, 1_999]) use(number);
+  for (const number of [1_001, 4_004, 1_004]) copy(number);
   const refusal = {
     name: 'Refusal',
     kind: 'newer-schema',
@@ -74,8 +71,13 @@ it('refuses to use a schema that excludes this version, and to copy any newer sc
   };
   // The last one is being brought to a schema that refuses this program.
   for (const number of [5_005, 5_004]) {
-    assert.throws(() => refuseUnusable(decodeSchema(number), newest, name), refusal);
-    assert.throws(() => refuseNewer(decodeSchema(number), newest, name), refusal);
+    assert.throws(() => use(number), refusal);
+    assert.throws(() => copy(number), refusal);
   }
-  assert.throws(() => refuseNewer(decodeSchema(4_005), newest, name), refusal);
+  assert.throws(() => copy(4_005), refusal);
 });
+
+function migrationsOf(t: TestContext, older: readonly ('continue' | 'refused')[]): Migrations {
+  const files = older.map((what, at) => [`00${at + 1}-one.sql`, `-- Older versions: ${what}\n`]);
+  return new Migrations(folderOf(t, Object.fromEntries(files)));
+}

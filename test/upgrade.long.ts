@@ -6,7 +6,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
 import { Client } from 'pg';
-import { encodeSchema, readMigrations, schemaAfter } from '../src/shared/migrations.ts';
+import { migrations } from '../src/postgres/schema/migrate.ts';
+import { encodeSchema } from '../src/shared/migrations.ts';
 import { call } from './support/app.ts';
 import { run, runOk, serve, start } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
@@ -244,8 +245,7 @@ async function blocked(
   };
 }
 
-const migrations = readMigrations(new URL('../src/postgres/migrations/', import.meta.url));
-const schema = migrations.reduce(schemaAfter, { version: 0, usableFrom: 0 });
+const schema = migrations.schemaOf(migrations.newest);
 /** The number of the schema before the upgrade, and after it. */
 const before = encodeSchema(schema);
 const done = encodeSchema({ ...schema, version: schema.version + 1 });

@@ -1,15 +1,14 @@
 import { createHash } from 'node:crypto';
 import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
 import { parseAddress } from './pool/address.ts';
-import { runUnlimited } from './citus/citus.ts';
-import { Cluster } from './citus/cluster.ts';
+import { runUnlimited } from './schema/unlimited.ts';
+import { Servers } from './servers.ts';
 import { sql } from '../sql/statement.ts';
 import { problemOf, refusalFor } from './errors.ts';
-import { refuseNewerSchema } from './schema/migrate.ts';
+import { migrate, refuseNewerSchema } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
-import { migrateCluster } from './schema/readiness.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
@@ -18,30 +17,30 @@ const textColumns = 'name role scopes label family tag user_name access key_hash
 );
 
 export class PostgresArchive implements Archive {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
 
-  private constructor(cluster: Cluster) {
-    this.#cluster = cluster;
+  private constructor(servers: Servers) {
+    this.#servers = servers;
   }
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
   static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
-    const cluster = new Cluster(parseAddress(url));
+    const servers = new Servers(parseAddress(url));
     try {
-      await migrateCluster(cluster, options);
-      await cluster.any.withConnection(refuseNewerSchema);
+      await migrate(servers, options);
+      await servers.any.withConnection(refuseNewerSchema);
     } catch (error) {
-      await cluster.close();
+      await servers.close();
       throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
     }
-    return new PostgresArchive(cluster);
+    return new PostgresArchive(servers);
   }
 
   /** Counts in one statement, however long it takes: in steps, every machine would have to send all keys. */
   async count(table: Table): Promise<number> {
     const text = `SELECT count(*) FROM plant_store.${table}`;
     try {
-      const { rows } = await this.#cluster.any.withConnection((connection) =>
+      const { rows } = await this.#servers.any.withConnection((connection) =>
         runUnlimited(connection, text, 0),
       );
       return Number(rows[0]?.[0]);
@@ -57,12 +56,12 @@ export class PostgresArchive implements Archive {
     const statement = sql<Row>`
       SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
       ${range} ORDER BY ${key} LIMIT ${limit}`;
-    return this.#cluster.any.read(statement, after ?? []);
+    return this.#servers.any.read(statement, after ?? []);
   }
 
   /** Adds all rows or none, so that the last row shows what was copied. */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    await this.#cluster.any.transact(...statementsFor(table, rows));
+    await this.#servers.any.transact(...statementsFor(table, rows));
   }
 
   async lastKey(table: Table): Promise<Row | undefined> {
@@ -70,7 +69,7 @@ export class PostgresArchive implements Archive {
     const descending = key.map((column) => `${column} DESC`).join();
     const statement = sql<Row>`
       SELECT ${key.join()} FROM plant_store.${table} ORDER BY ${descending} LIMIT 1`;
-    const [row] = await this.#cluster.any.read(statement, []);
+    const [row] = await this.#servers.any.read(statement, []);
     return row;
   }
 
@@ -78,7 +77,7 @@ export class PostgresArchive implements Archive {
   async version(): Promise<string> {
     const digest = createHash('sha256');
     for (let after: unknown = 0; ;) {
-      const rows = await this.#cluster.any.read(versionSql, [after]);
+      const rows = await this.#servers.any.read(versionSql, [after]);
       if (rows.length === 0) return digest.digest('hex');
       digest.update(JSON.stringify(rows));
       after = rows.at(-1)?.[0];
@@ -86,20 +85,20 @@ export class PostgresArchive implements Archive {
   }
 
   async unfinishedSource(): Promise<string | undefined> {
-    const [row] = await this.#cluster.any.read(unfinishedSql, []);
+    const [row] = await this.#servers.any.read(unfinishedSql, []);
     return row?.[0] ?? undefined;
   }
 
   async beginCopy(source: string): Promise<void> {
-    await this.#cluster.any.transact([setCopySourceSql, [source]]);
+    await this.#servers.any.transact([setCopySourceSql, [source]]);
   }
 
   async finishCopy(): Promise<void> {
-    await this.#cluster.any.transact([setCopySourceSql, [null]]);
+    await this.#servers.any.transact([setCopySourceSql, [null]]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#cluster.close();
+    await this.#servers.close();
   }
 }
 

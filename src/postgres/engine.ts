@@ -6,7 +6,7 @@ import { Problem } from '../problem.ts';
 import { sql, type Query, type Row, type Statement } from '../sql/statement.ts';
 import type { Engine, ResultOf, Write } from '../sql/write.ts';
 import { writes, type Writes } from '../sql/writes.ts';
-import type { Cluster } from './citus/cluster.ts';
+import type { Servers } from './servers.ts';
 import type { Pool } from './pool/pool.ts';
 import { callerNow, changeGrantsVersion, findAgain } from './tables/grants.ts';
 import { addToLog } from './tables/log.ts';
@@ -21,20 +21,20 @@ export const engineSql = {
 };
 
 export class PostgresEngine implements Engine {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #hasLog: boolean;
 
-  constructor(cluster: Cluster, hasLog: boolean) {
-    this.#cluster = cluster;
+  constructor(servers: Servers, hasLog: boolean) {
+    this.#servers = servers;
     this.#hasLog = hasLog;
   }
 
   findStore(name: string): Promise<number | undefined> {
-    return findStore(this.#cluster, name);
+    return findStore(this.#servers, name);
   }
 
   ensureStore(name: string): Promise<number> {
-    return ensureStore(this.#cluster, name);
+    return ensureStore(this.#servers, name);
   }
 
   /** With a `turn`, the read is a step of a scan. */
@@ -44,9 +44,9 @@ export class PostgresEngine implements Engine {
     values: readonly unknown[],
     turn?: string,
   ): Promise<R[]> {
-    if (store === undefined) return (await this.#cluster.anyServer()).read(statement, values);
-    const read = () => this.#cluster.read(store, statement, values, turn);
-    return turn === undefined ? read() : this.#cluster.placeOf(store).scanSteps.run(turn, read);
+    if (store === undefined) return (await this.#servers.anyServer()).read(statement, values);
+    const read = () => this.#servers.read(store, statement, values, turn);
+    return turn === undefined ? read() : this.#servers.placeOf(store).scanSteps.run(turn, read);
   }
 
   async write<Name extends keyof Writes>(
@@ -58,7 +58,7 @@ export class PostgresEngine implements Engine {
       ...args,
     );
     return write.store === undefined
-      ? this.#run(write, await this.#cluster.anyServer())
+      ? this.#run(write, await this.#servers.anyServer())
       : this.#writeTo(write.store, write);
   }
 
@@ -72,7 +72,7 @@ export class PostgresEngine implements Engine {
     const { by, request, reads, decide, canRepeat } = write;
     const again = by === undefined ? [] : [findAgain(store, by)];
     const outcome: { result?: Result } = {};
-    const server = await this.#cluster.ofStore(store);
+    const server = await this.#servers.ofStore(store);
     const first: Query[] = [[engineSql.lock, [store]], ...again, ...reads];
     const then = ([locked, ...rows]: Row[][]): readonly Query[] | Problem => {
       const [position] = (locked?.[0] ?? [0]) as readonly [number]; // of `lock`

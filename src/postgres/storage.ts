@@ -17,15 +17,15 @@ import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
-import { Cluster, type ClusterEvents } from './citus/cluster.ts';
+import { Servers, type ServerEvents } from './servers.ts';
 import { Plants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Grants } from './tables/grants.ts';
 
 interface OpenOptions extends ReadinessOptions, WriteSettings {
   /** A server is unavailable, or available again if `fault` is undefined. */
-  onServerFault?: ClusterEvents['onFault'];
-  onRival?: ClusterEvents['onRival'];
+  onServerFault?: ServerEvents['onFault'];
+  onRival?: ServerEvents['onRival'];
 }
 
 /** As long as a name and a tag can be, but too short to be stored elsewhere. */
@@ -50,7 +50,7 @@ const checkSql = {
 const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE or DELETE';
 
 export class PostgresStorage implements Storage {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #readiness: Readiness;
   readonly plants: Plants;
   readonly identity: IdentityStorage;
@@ -63,14 +63,14 @@ export class PostgresStorage implements Storage {
     url: string,
     { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
   ) {
-    this.#cluster = new Cluster(parseAddress(url), {
+    this.#servers = new Servers(parseAddress(url), {
       whenReady: (server) => this.#readiness.whenReady(server),
       onFault: onServerFault,
       onRival,
     });
-    this.#readiness = new Readiness(this.#cluster, options);
-    const engine = new PostgresEngine(this.#cluster, keepChangesMs !== 0);
-    const grants = new Grants(this.#cluster, engine);
+    this.#readiness = new Readiness(this.#servers, options);
+    const engine = new PostgresEngine(this.#servers, keepChangesMs !== 0);
+    const grants = new Grants(this.#servers, engine);
     this.identity = {
       ...openTokens(engine),
       maxLookups: grants.maxLookups,
@@ -79,7 +79,7 @@ export class PostgresStorage implements Storage {
     };
     this.shares = openShares(engine);
     this.users = openUsers(engine);
-    this.plants = new Plants(this.#cluster, { quotas, keepChangesMs }, this.users);
+    this.plants = new Plants(this.#servers, { quotas, keepChangesMs }, this.users);
     this.log = openLog(engine, keepChangesMs);
   }
 
@@ -96,7 +96,7 @@ export class PostgresStorage implements Storage {
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
-    const server = await this.#cluster.ofStore(store);
+    const server = await this.#servers.ofStore(store);
     if (needsSpace) {
       const large: BoundStatement[] = [
         [checkSql.addPlant, [store]],
@@ -112,12 +112,12 @@ export class PostgresStorage implements Storage {
   }
 
   get hasRival(): boolean {
-    return this.#cluster.hasRival;
+    return this.#servers.hasRival;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#readiness.close();
     await this.plants.close();
-    await this.#cluster.close();
+    await this.#servers.close();
   }
 }

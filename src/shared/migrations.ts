@@ -6,8 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Refusal } from '../refusal.ts';
 
-export interface Migration {
-  /** Without the first line. */
+interface Migration {
   sql: string;
   /**
    * Whether older programs must not use a database with this migration. Running ones then return 503 to every
@@ -19,35 +18,69 @@ export interface Migration {
 export interface Schema {
   /** Number of migrations applied. */
   version: number;
-  /** Programs from this version on can use the schema. A migration that refuses older ones raises this first. */
+  /** Programs from this version on can use the schema. On Citus, a migration that refuses older ones raises this first. */
   usableFrom: number;
 }
 
 /** Stores both versions in one number. */
 const maxVersions = 1_000;
 
-/**
- * Reads the migrations in a folder, in order. Throws if a number or a first line is wrong: such a program must
- * not change a database.
- */
-export function readMigrations(folder: URL): Migration[] {
-  const files = readdirSync(folder).filter((file) => file.endsWith('.sql'));
-  return files.toSorted().map((file, at) => {
-    const number = String(at + 1).padStart(3, '0');
-    if (!file.startsWith(`${number}-`)) throw new Error(`${file}: its number must be ${number}`);
-    const text = readFileSync(new URL(file, folder), 'utf8');
-    const [firstLine, older] = /^-- Older versions: (continue|refused)\n/.exec(text) ?? [];
-    if (firstLine === undefined) {
+export class Migrations {
+  readonly #all: readonly Migration[];
+
+  /**
+   * Reads the migrations in a folder, in order. Throws if a number or a first line is wrong: such a program must
+   * not change a database.
+   */
+  constructor(folder: URL) {
+    const files = readdirSync(folder).filter((file) => file.endsWith('.sql'));
+    this.#all = files.toSorted().map((file, at) => {
+      const number = String(at + 1).padStart(3, '0');
+      if (!file.startsWith(`${number}-`)) throw new Error(`${file}: its number must be ${number}`);
+      const sql = readFileSync(new URL(file, folder), 'utf8');
+      const [, older] = /^-- Older versions: (continue|refused)\n/.exec(sql) ?? [];
+      if (older !== undefined) return { sql, refusesOlder: older === 'refused' };
       throw new Error(
         `${file}: the first line must be "-- Older versions: continue" or "-- Older versions: refused"`,
       );
-    }
-    return { sql: text.slice(firstLine.length), refusesOlder: older === 'refused' };
-  });
-}
+    });
+  }
 
-export function schemaAfter({ version, usableFrom }: Schema, { refusesOlder }: Migration): Schema {
-  return { version: version + 1, usableFrom: refusesOlder ? version + 1 : usableFrom };
+  /** The newest version that this program supports. */
+  get newest(): number {
+    return this.#all.length;
+  }
+
+  /** The statements that change the schema of one version to that of another. */
+  sqlBetween(from: number, to: number): string {
+    return this.#all
+      .slice(from, to)
+      .map(({ sql }) => sql)
+      .join('\n');
+  }
+
+  schemaOf(version: number): Schema {
+    const refusesOlder = this.#all.slice(0, version).map((migration) => migration.refusesOlder);
+    return { version, usableFrom: refusesOlder.lastIndexOf(true) + 1 };
+  }
+
+  /** Throws Refusal if this program must not use the database `name`. */
+  refuseUnusable({ version, usableFrom }: Schema, name: string): void {
+    if (usableFrom > this.newest) throw this.#newerSchema(Math.max(version, usableFrom), name);
+  }
+
+  /** Also refuses a newer schema that is usable: a copy would leave out its new columns. */
+  refuseNewer(schema: Schema, name: string): void {
+    this.refuseUnusable(schema, name);
+    if (schema.version > this.newest) throw this.#newerSchema(schema.version, name);
+  }
+
+  #newerSchema(version: number, name: string): Refusal {
+    return new Refusal(
+      `${name} was written by a newer Plant Store (schema ${version}, this version supports up to ${this.newest}).`,
+      { kind: 'newer-schema' },
+    );
+  }
 }
 
 /** The number that a database stores: 0 if it has no schema. */
@@ -57,22 +90,4 @@ export function encodeSchema({ version, usableFrom }: Schema): number {
 
 export function decodeSchema(number: number): Schema {
   return { version: number % maxVersions, usableFrom: Math.floor(number / maxVersions) };
-}
-
-/** Throws Refusal if a program with `newest` migrations must not use the database `name`. */
-export function refuseUnusable({ version, usableFrom }: Schema, newest: number, name: string) {
-  if (usableFrom > newest) throw newerSchema(Math.max(version, usableFrom), newest, name);
-}
-
-/** Also refuses a newer schema that is usable: a copy would leave out its new columns. */
-export function refuseNewer(schema: Schema, newest: number, name: string): void {
-  refuseUnusable(schema, newest, name);
-  if (schema.version > newest) throw newerSchema(schema.version, newest, name);
-}
-
-function newerSchema(version: number, newest: number, name: string): Refusal {
-  return new Refusal(
-    `${name} was written by a newer Plant Store (schema ${version}, this version supports up to ${newest}).`,
-    { kind: 'newer-schema' },
-  );
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
-import { refuseNewerSchema } from './file/migrate.ts';
+import { migrations, readSchema } from './file/migrate.ts';
 import { isUnfinished, unfinishedCopyTable } from './file/schema.ts';
 import { commitAfter, prepare } from './driver.ts';
 
@@ -14,7 +14,7 @@ export class SqliteArchive implements Archive {
   constructor(path: string, options: OpenOptions) {
     using opening = new DisposableStack();
     this.#database = opening.use(openDatabase(path, options));
-    refuseNewerSchema(this.#database, path);
+    migrations.refuseNewer(readSchema(this.#database), path);
     this.#checkpoint = openCheckpoint(this.#database);
     opening.move();
   }

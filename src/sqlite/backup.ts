@@ -20,7 +20,7 @@ import {
   TemporaryFile,
 } from './file/files.ts';
 import { nowMs } from './file/locks.ts';
-import { applicationId, refuseNewerSchema, versionOf } from './file/migrate.ts';
+import { applicationId, migrations, readSchema } from './file/migrate.ts';
 import { realPath, refuseUnusablePath } from './file/path.ts';
 import { rewriteWal } from './file/rewrite-wal.ts';
 import { schemaDifference } from './file/schema.ts';
@@ -108,9 +108,10 @@ function openBackup(file: string): DatabaseSync {
     }
     using opening = new DisposableStack();
     const source = opening.use(new DatabaseSync(file, { readOnly: true }));
-    const isOurs = readPragma(source, 'application_id') === applicationId && versionOf(source) > 0;
+    const schema = readSchema(source);
+    const isOurs = readPragma(source, 'application_id') === applicationId && schema.version > 0;
     if (!isOurs) throw notABackup(file);
-    refuseNewerSchema(source, file);
+    migrations.refuseNewer(schema, file);
     opening.move();
     return source;
   } catch (error) {

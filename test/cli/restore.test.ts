@@ -16,7 +16,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, it, type TestContext } from 'node:test';
 import { restoreDatabase } from '../../src/sqlite/backup.ts';
 import { resultCode } from '../../src/sqlite/errors.ts';
-import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
+import { migrations, readSchema } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { unfinishedCopyTable } from '../../src/sqlite/file/schema.ts';
@@ -172,7 +172,7 @@ const strangeSchemas: [what: string, sql: string, words: RegExp][] = [
   ],
   [
     'from a newer Plant Store',
-    `PRAGMA user_version = ${encodeSchema({ version: newestVersion + 1, usableFrom: newestVersion + 1 })}`,
+    `PRAGMA user_version = ${encodeSchema({ version: migrations.newest + 1, usableFrom: migrations.newest + 1 })}`,
     /was written by a newer Plant Store/,
   ],
   ['that no version created', 'PRAGMA user_version = 0', / is not a Plant Store backup/],
@@ -190,7 +190,7 @@ describe('restore accepts a backup', { concurrency: 2 }, () => {
     const { path, url } = databaseFile(t);
     await runOk(['restore', backup, '--database', url], { program });
     using restored = new DatabaseSync(path);
-    assert.equal(versionOf(restored), newestVersion + 1);
+    assert.equal(readSchema(restored).version, migrations.newest + 1);
     assert.deepEqual(soundIds(path), [1, 2, 3]);
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Client } from 'pg';
 import { decodeSchema } from '../../src/shared/migrations.ts';
-import { newestVersion } from '../../src/postgres/schema/migrate.ts';
+import { migrations } from '../../src/postgres/schema/migrate.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { addToken, call, startApp } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
@@ -313,7 +313,7 @@ it('PostgreSQL: ten replicas that start at once on an empty database create one 
   await Promise.all(replicas.map((one) => one.open()));
   const [row] = await query(database.url, 'SELECT version FROM plant_store.migrations');
   const { version } = row as { version: number };
-  assert.equal(decodeSchema(version).version, newestVersion);
+  assert.equal(decodeSchema(version).version, migrations.newest);
   await Promise.all(replicas.map((one, at) => addToken(one, `user ${at % 3}`)));
   const users = await query(database.url, 'SELECT name FROM plant_store.users ORDER BY name');
   assert.deepEqual(users, [{ name: 'user 0' }, { name: 'user 1' }, { name: 'user 2' }]);

@@ -22,7 +22,7 @@ import { Worker } from 'node:worker_threads';
 import { reasonOf } from '../../src/cli/errors.ts';
 import { openDatabase, refuseUnsafeSqlite } from '../../src/sqlite/file/open.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
-import { newestVersion, versionOf } from '../../src/sqlite/file/migrate.ts';
+import { migrations, readSchema } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { run, runHere, runOk } from '../support/command.ts';
@@ -80,7 +80,7 @@ describe('opening a database', () => {
     const umask = process.umask(0);
     t.after(() => process.umask(umask));
     using database = openDatabase(path, create);
-    assert.equal(versionOf(database), newestVersion);
+    assert.equal(readSchema(database).version, migrations.newest);
     database.exec("INSERT INTO stores (name) VALUES ('main')"); // creates the WAL
     const modes = readdirSync(folder).map((file) => [
       file,
@@ -178,13 +178,13 @@ describe('a database is refused', () => {
   it('if a newer Plant Store wrote it, with and without migrating', async (t) => {
     const { path } = databaseFile(t);
     await fill(path, 1);
-    setVersion(path, newestVersion + 1);
+    setVersion(path, migrations.newest + 1);
     const message =
       /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\.$/;
     assert.throws(() => openDatabase(path, dontCreate), message);
     assert.throws(() => openDatabase(path, dontMigrate), message);
     assert.deepEqual(soundIds(path), [1]);
-    setVersion(path, newestVersion);
+    setVersion(path, migrations.newest);
     openDatabase(path, dontCreate).close();
   });
 

@@ -6,8 +6,8 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { newestVersion as newestOnPostgres } from '../../src/postgres/schema/migrate.ts';
-import { newestVersion as newestOnSqlite } from '../../src/sqlite/file/migrate.ts';
+import { migrations as ofPostgres } from '../../src/postgres/schema/migrate.ts';
+import { migrations as ofSqlite } from '../../src/sqlite/file/migrate.ts';
 import { call } from './app.ts';
 import { runOk, serve, type Service } from './command.ts';
 import type { TestDatabase } from './storages.ts';
@@ -31,9 +31,9 @@ export function newerProgram(t: Pick<TestContext, 'after'>, migration: NewMigrat
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   mkdirSync(join(folder, '.cache'));
   const { sqlite = '', postgres = '' } = migration;
-  for (const [engine, newest, sql] of [
-    ['sqlite', newestOnSqlite, sqlite],
-    ['postgres', newestOnPostgres, postgres],
+  for (const [engine, { newest }, sql] of [
+    ['sqlite', ofSqlite, sqlite],
+    ['postgres', ofPostgres, postgres],
   ] as const) {
     const name = `${String(newest + 1).padStart(3, '0')}-newer.sql`;
     const text = `-- Older versions: ${migration.older}\n${sql}\n`;

@@ -1,10 +1,9 @@
 /**
  * What a Citus cluster needs beyond the SQL that all engines share: its tables must be distributed.
  */
-import type { QueryArrayResult } from 'pg';
-import type { Connection } from '../pool/connection.ts';
 import { sql } from '../../sql/statement.ts';
-import { settled } from '../errors.ts';
+import type { Connection } from '../pool/connection.ts';
+import { runUnlimited } from '../schema/unlimited.ts';
 
 const hasCitusSql = sql`SELECT 1 FROM pg_extension WHERE extname = 'citus'`;
 
@@ -12,40 +11,24 @@ export async function isCitus(connection: Connection): Promise<boolean> {
   return (await connection.query(hasCitusSql, [])).length > 0;
 }
 
-const timeoutsSql = sql<readonly [name: string]>`
-  SELECT name FROM pg_settings
-  WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
+/** Ends sessions on workers when they are idle, for which the role can have a time limit. */
+export const endWorkerSessions = 'SET citus.max_cached_conns_per_worker = 0';
 
 /**
- * Statements that leave a transaction `lockTimeoutMs` (0 for none) as its only time limit, on every machine of a Citus
- * cluster. Sessions on workers have the limits of the role, and only `SET LOCAL` is passed on to them.
+ * Runs each statement of migrations in a transaction of its own, because Citus accepts one change of a schema at a time,
+ * and distributes new tables. An interrupted migration runs again, so its statements must allow that. Splits at
+ * semicolons and removes comments, so no literal can contain a semicolon or two hyphens.
  */
-export async function unlimitedSettings(
-  connection: Connection,
-  lockTimeoutMs: number,
-): Promise<string> {
-  const timeouts = await connection.query(timeoutsSql, []);
-  return [
-    ...((await isCitus(connection)) ? [`SET LOCAL citus.propagate_set_commands = 'local'`] : []),
-    ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
-    `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
-  ].join(';');
-}
-
-/** Runs a statement in a transaction with these settings. */
-export async function runUnlimited(
-  connection: Connection,
+export async function runStatements(
+  session: Connection,
   text: string,
   lockTimeoutMs: number,
-): Promise<QueryArrayResult> {
-  const settings = await unlimitedSettings(connection, lockTimeoutMs);
-  // All at once: if this process stopped before COMMIT, no time limit would end the transaction.
-  const [, result] = await settled([
-    connection.command(`BEGIN; ${settings}`),
-    connection.commandWithoutDeadline(text),
-    connection.commandWithoutDeadline('COMMIT'),
-  ]);
-  return result;
+): Promise<void> {
+  const statements = text.replace(/--.*$/gm, '').split(';');
+  for (const statement of statements.map((each) => each.trim()).filter(Boolean)) {
+    await runUnlimited(session, statement, lockTimeoutMs);
+  }
+  await distribute(session);
 }
 
 /** The tables whose rows are on the node of their store. Add new ones, or they will not be distributed. */

@@ -55,10 +55,6 @@ export class ShardMap {
       });
   }
 
-  get isEmpty(): boolean {
-    return this.#shards.length === 0;
-  }
-
   /** The shard of a store; undefined if it is not known. */
   shardOf(store: number): Shard | undefined {
     const hash = hashBigint(store);

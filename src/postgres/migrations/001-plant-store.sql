@@ -5,6 +5,19 @@
 -- Indexed text has the collation "C", the order of its bytes. Other collations come from a library of the
 -- operating system. After an update of that library, an index can miss rows.
 
+CREATE TABLE IF NOT EXISTS plant_store.migrations (
+  id      integer NOT NULL PRIMARY KEY CHECK (id = 1),
+  -- The number of the schema (migrations.ts).
+  version integer NOT NULL,
+  -- Identifies a cluster: from another machine, the name of a node can lead to a node of another cluster.
+  cluster text    NOT NULL,
+  -- The source of a copy that is incomplete.
+  copy_of text
+);
+
+INSERT INTO plant_store.migrations (id, version, cluster)
+VALUES (1, 0, gen_random_uuid()::text) ON CONFLICT DO NOTHING;
+
 CREATE TABLE IF NOT EXISTS plant_store.stores (
   store     bigint NOT NULL PRIMARY KEY,
   name      text   NOT NULL,

@@ -24,6 +24,10 @@ export interface Host {
   port: number;
 }
 
+export function nameOf({ host, port }: Host): string {
+  return `${host}:${port}`;
+}
+
 /** Whether to use TLS, and how to verify the server's certificate. */
 interface Tls {
   /** By default, there is no TLS to this machine, and verified TLS to any other. */

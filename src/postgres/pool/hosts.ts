@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { resolveHost, type Address, type Host } from './address.ts';
+import { nameOf, resolveHost, type Address, type Host } from './address.ts';
 import { Refusal } from '../../refusal.ts';
 import { Connection, type OpenOptions } from './connection.ts';
 import { sql } from '../../sql/statement.ts';
@@ -51,7 +51,7 @@ export class Hosts {
   /** Where all connections lead; undefined once all of them have ended. */
   #primary: Primary | undefined;
   #electing: Promise<Connection> | undefined;
-  readonly #open = new Map<Connection, Place>();
+  readonly #open = new Set<Primary>();
   /** By system, which a standby has in common with its primary. A lower timeline is that of a former primary. */
   readonly #timelines = new Map<string, number>();
   #rival: string | undefined;
@@ -159,10 +159,10 @@ export class Hosts {
     if (rival !== undefined && timelineOf(rival) === timelineOf(best)) {
       best.connection.destroy();
       throw new WrongServer(
-        `${nameOf(best)} and ${nameOf(rival)} both accept writes. Stop the one that failed.`,
+        `${nameOfPrimary(best)} and ${nameOfPrimary(rival)} both accept writes. Stop the one that failed.`,
       );
     }
-    this.#setRival(rival && nameOf(rival));
+    this.#setRival(rival && nameOfPrimary(rival));
     if (rival !== undefined || !isComplete) this.#surveyLater(options);
     return best;
   }
@@ -195,21 +195,19 @@ export class Hosts {
     const { place, origin } = this.#refuseFormer(primary); // a survey can have found another one meanwhile
     if (origin !== undefined) this.#timelines.set(origin[0], origin[2]);
     this.#primary = primary;
-    for (const [other, { address, host }] of this.#open) {
-      if (host !== place.host || address !== place.address) other.destroy();
+    for (const { place: other, connection } of this.#open) {
+      if (other.host !== place.host || other.address !== place.address) connection.destroy();
     }
     return this.#track(primary);
   }
 
-  #track({ place, connection }: Primary): Connection {
-    this.#open.set(connection, place);
-    void connection.closed.then(() => this.#onClosed(connection));
-    return connection;
-  }
-
-  #onClosed(connection: Connection): void {
-    this.#open.delete(connection);
-    if (this.#open.size === 0) this.#primary = undefined;
+  #track(primary: Primary): Connection {
+    this.#open.add(primary);
+    void primary.connection.closed.then(() => {
+      this.#open.delete(primary);
+      if (this.#open.size === 0) this.#primary = undefined;
+    });
+    return primary.connection;
   }
 
   #setRival(rival: string | undefined): void {
@@ -249,10 +247,8 @@ function timelineOf({ origin }: Primary): number {
   return origin?.[2] ?? 0;
 }
 
-function nameOf({ place: { host, address } }: Primary): string {
-  return isIP(host.host) === 0
-    ? `${host.host}:${host.port} (${address})`
-    : `${host.host}:${host.port}`;
+function nameOfPrimary({ place: { host, address } }: Primary): string {
+  return isIP(host.host) === 0 ? `${nameOf(host)} (${address})` : nameOf(host);
 }
 
 /** Why no host can be used. It is classified by the reason of the host that can be the primary. */
@@ -262,7 +258,7 @@ function failureOf(failures: readonly Failure[]): unknown {
   const [first] = failures.toSorted((a, b) => rank(a.error) - rank(b.error));
   if (first === undefined || failures.length === 1) return first?.error;
   const reasons = failures
-    .map(({ host, error }) => `${host.host}:${host.port}: ${reasonOf(error)}`)
+    .map(({ host, error }) => `${nameOf(host)}: ${reasonOf(error)}`)
     .join('; ');
   const { error } = first;
   return error instanceof Refusal

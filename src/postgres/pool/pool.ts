@@ -20,7 +20,7 @@ import {
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
-import type { NodeState } from '../schema/node-check.ts';
+import type { ServerState } from '../schema/check.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
@@ -59,7 +59,7 @@ interface PoolOptions {
   onFault: (fault: unknown) => void;
   verify?: OpenOptions['verify'];
   /** Reads a table, and checks the settings of the server. */
-  check: (connection: Connection) => Promise<NodeState>;
+  check: (connection: Connection) => Promise<ServerState>;
 }
 
 export class Pool {
@@ -151,7 +151,7 @@ export class Pool {
     }
   }
 
-  async checkNode(): Promise<NodeState> {
+  async checkServer(): Promise<ServerState> {
     return this.check(this.#options.check);
   }
 

@@ -4,26 +4,24 @@
  */
 import { storageUnavailable } from '../../problem.ts';
 import { Refusal, unfinishedCopy } from '../../refusal.ts';
-import { distribute } from '../citus/citus.ts';
-import type { Cluster } from '../citus/cluster.ts';
 import {
   isConnectionLost,
-  isStatementError,
   problemOf,
   refusalFor,
+  settled,
   TimeoutError,
   Unavailable,
-  settled,
 } from '../errors.ts';
 import {
   migrate,
-  newestVersion,
+  migrations,
   refuseUnusableSchema,
   schemaCacheMs,
   type MigrateOptions,
 } from './migrate.ts';
 import type { Pool } from '../pool/pool.ts';
 import { waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
+import type { Servers } from '../servers.ts';
 
 export interface ReadinessOptions extends Pick<MigrateOptions, 'create'> {
   /** Whether to distribute existing tables over the nodes of a cluster, however long it takes. */
@@ -49,15 +47,15 @@ interface ServerCheck {
 }
 
 export class Readiness {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #options: ReadinessOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
   /** Stale for 1 s: nobody notices, because a newer program waits longer before it changes the schema. */
   readonly #checks = new WeakMap<Pool, ServerCheck>();
 
-  constructor(cluster: Cluster, options: ReadinessOptions) {
-    this.#cluster = cluster;
+  constructor(servers: Servers, options: ReadinessOptions) {
+    this.#servers = servers;
     this.#options = options;
   }
 
@@ -74,10 +72,8 @@ export class Readiness {
     const opening = this.#open();
     const leftMs = opening.sinceMs + waitTimeoutMs - performance.now();
     await withTimeout(opening.done, Math.max(0, leftMs)).catch((error: unknown) => {
-      const { isMigrating } = opening;
-      if (error instanceof TimeoutError)
-        throw storageUnavailable(isMigrating ? migrationInProgress() : error);
-      throw isMigrating && isStatementError(error) ? storageUnavailable(error) : error;
+      if (!(error instanceof TimeoutError)) throw error;
+      throw storageUnavailable(opening.isMigrating ? migrationInProgress() : error);
     });
   }
 
@@ -92,27 +88,22 @@ export class Readiness {
     };
     const onMigrate = () => void (opening.isMigrating = true);
     opening.done = this.#migrateAndCheck(onMigrate).catch((error: unknown) => {
-      const isMigrationFailure = opening.isMigrating && !isConnectionLost(error);
-      opening.untilMs = isMigrationFailure ? performance.now() + migrationRetryMs : 0;
-      throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
+      const hasFailed = opening.isMigrating && !isConnectionLost(error);
+      opening.untilMs = hasFailed ? performance.now() + migrationRetryMs : 0;
+      if (error instanceof Refusal) throw error;
+      throw refusalFor(error) ?? (hasFailed ? storageUnavailable(error) : problemOf(error));
     });
     this.#opening = opening;
     return opening;
   }
 
   async #migrateAndCheck(onMigrate: () => void): Promise<void> {
-    const options = { ...this.#options, onMigrate, stop: this.#stop.signal };
-    await migrateCluster(this.#cluster, options);
-    if (options.distribute === true) await this.#distribute();
-    await this.#checkServer(this.#cluster.any);
-  }
-
-  /** Also checks all nodes, unlike the start of a service, which does not need every node. */
-  async #distribute(): Promise<void> {
-    const coordinator = await this.#cluster.reachCoordinator();
-    await coordinator.withConnection(distribute);
-    await this.#cluster.locate();
-    await settled(this.#cluster.withStores.map((server) => this.#cluster.check(server)));
+    const { create, distribute = false } = this.#options;
+    await migrate(this.#servers, { create, onMigrate, stop: this.#stop.signal });
+    if (!distribute) return this.#check(this.#servers.any);
+    await this.#servers.distribute();
+    // All nodes, unlike the start of a service, which does not need every node.
+    await settled(this.#servers.withStores.map((server) => this.#check(server)));
   }
 
   /** Resolves when the server can be used: its schema, and its settings. Throws a Problem if it does not respond. */
@@ -122,11 +113,18 @@ export class Readiness {
       server.breaker.assertAvailable();
       if (performance.now() < check.untilMs) return;
       this.#checks.set(server, check);
-      check.inFlight ??= this.#check(server, check).finally(() => (check.inFlight = undefined));
+      check.inFlight ??= this.#renew(check, server).finally(() => (check.inFlight = undefined));
       await check.inFlight;
     } catch (error) {
       throw problemOf(error);
     }
+  }
+
+  async #renew(check: ServerCheck, server: Pool): Promise<void> {
+    await this.openWithTimeout();
+    const startedMs = performance.now();
+    await withTimeout(this.#check(server), schemaCacheMs); // no longer than its result is valid
+    check.untilMs = startedMs + schemaCacheMs;
   }
 
   /** Throws a Problem if no server with stores answers, or if the database must not be used any more. */
@@ -140,10 +138,21 @@ export class Readiness {
 
   async #checkAny(): Promise<void> {
     await this.openWithTimeout();
-    const checks = this.#cluster.withStores.map((server) => this.#checkServer(server));
+    const checks = this.#servers.withStores.map((server) => this.#check(server));
     await Promise.any(checks).catch((error: AggregateError) => {
       throw error.errors[0];
     });
+  }
+
+  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
+  async #check(server: Pool): Promise<void> {
+    const { schema, isUnfinishedCopy } = await this.#servers.check(server);
+    refuseUnusableSchema(schema);
+    if (schema.version < migrations.newest) {
+      this.#opening = undefined; // an older backup was restored: the next request migrates it
+      throw migrationInProgress();
+    }
+    if (isUnfinishedCopy) throw unfinishedCopy();
   }
 
   /** Stops a migration that is in progress. */
@@ -151,33 +160,8 @@ export class Readiness {
     this.#stop.abort();
     await this.#opening?.done.catch(() => {});
   }
-
-  async #check(server: Pool, check: ServerCheck): Promise<void> {
-    await this.openWithTimeout();
-    const startedMs = performance.now();
-    await withTimeout(this.#checkServer(server), schemaCacheMs); // no longer than its result is valid
-    check.untilMs = startedMs + schemaCacheMs;
-  }
-
-  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
-  async #checkServer(server: Pool): Promise<void> {
-    const { schema, isUnfinishedCopy } = await this.#cluster.check(server);
-    refuseUnusableSchema(schema);
-    if (schema.version < newestVersion) {
-      this.#opening = undefined; // an older backup was restored: the next request migrates it
-      throw migrationInProgress();
-    }
-    if (isUnfinishedCopy) throw unfinishedCopy();
-  }
 }
 
 function migrationInProgress(): Unavailable {
   return new Unavailable('the database is being upgraded to a newer schema');
-}
-
-/** Migrates the schema if needed, and finds the server of each store. */
-export async function migrateCluster(cluster: Cluster, options: MigrateOptions): Promise<void> {
-  const isCitus = await cluster.locate();
-  await migrate(cluster, options);
-  if (isCitus && !cluster.isLocated) await cluster.locate(); // the tables are new
 }

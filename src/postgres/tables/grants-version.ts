@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { sql } from '../../sql/statement.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 
 export const refreshSql = sql<readonly [grants: number]>`
   SELECT grants FROM plant_store.stores WHERE store = $1`;
@@ -15,13 +15,13 @@ export function newGrantsVersion(): number {
 }
 
 export class GrantsVersions {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   /** By store: the queries in flight for its version, and those that follow them. */
   readonly #inFlight = new Map<number, Promise<number | undefined>>();
   readonly #next = new Map<number, Promise<number | undefined>>();
 
-  constructor(cluster: Cluster) {
-    this.#cluster = cluster;
+  constructor(servers: Servers) {
+    this.#servers = servers;
   }
 
   /**
@@ -51,7 +51,7 @@ export class GrantsVersions {
   }
 
   async #query(store: number): Promise<number | undefined> {
-    const [row] = await this.#cluster.read(store, refreshSql, [store]);
+    const [row] = await this.#servers.read(store, refreshSql, [store]);
     return row?.[0];
   }
 }

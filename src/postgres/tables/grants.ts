@@ -19,7 +19,7 @@ import { problemOf } from '../errors.ts';
 import { GrantsVersions, newGrantsVersion } from './grants-version.ts';
 import { keyOf } from './names.ts';
 import type { Engine } from '../../sql/write.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { BoundStatement, Pool } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
@@ -102,20 +102,20 @@ export function changeGrantsVersion(store: number): BoundStatement {
 export class Grants {
   /** More would delay the reads of other requests. */
   readonly maxLookups = 32;
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #engine: Engine;
   readonly #versions: GrantsVersions;
   /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
   readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
-  constructor(cluster: Cluster, engine: Engine) {
-    this.#cluster = cluster;
+  constructor(servers: Servers, engine: Engine) {
+    this.#servers = servers;
     this.#engine = engine;
-    this.#versions = new GrantsVersions(cluster);
+    this.#versions = new GrantsVersions(servers);
   }
 
   placeOf({ store, claims }: Credential): Pool {
-    return this.#cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
+    return this.#servers.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
   /** Limits the time of all statements together, including queries that others have started. */
@@ -151,7 +151,7 @@ export class Grants {
 
   async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.#cluster.read(store, grantSql.findByToken, values);
+    const [row] = await this.#servers.read(store, grantSql.findByToken, values);
     return row && grantOfRow({ tokenHash }, store, row);
   }
 
@@ -168,7 +168,7 @@ export class Grants {
 
   async #findUserIn(store: number, credential: JwtCredential): Promise<Grant | undefined> {
     const values = [store, credential.claims.userName];
-    const [row] = await this.#cluster.read(store, grantSql.findByUser, values);
+    const [row] = await this.#servers.read(store, grantSql.findByUser, values);
     return row && grantOfRow(credential, store, row);
   }
 }

@@ -4,7 +4,7 @@
 import { hash, randomInt } from 'node:crypto';
 import { defect } from '../../problem.ts';
 import { sql } from '../../sql/statement.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 
 export const nameSql = {
   findStore: sql<readonly [store: number]>`
@@ -27,8 +27,8 @@ export function keyOf(storeName: string): number {
   return hash('sha256', storeName, 'buffer').readUIntBE(0, keyBytes);
 }
 
-export async function findStore(cluster: Cluster, name: string): Promise<number | undefined> {
-  const server = await cluster.ofStore(keyOf(name));
+export async function findStore(servers: Servers, name: string): Promise<number | undefined> {
+  const server = await servers.ofStore(keyOf(name));
   const [row] = await server.read(nameSql.findStore, [keyOf(name), name]);
   return row?.[0];
 }
@@ -37,19 +37,19 @@ export async function findStore(cluster: Cluster, name: string): Promise<number 
  * Returns the number of the store with this name. The row of the name is added first, and decides between two callers. If
  * the first one is interrupted, the next call adds the row of the store.
  */
-export async function ensureStore(cluster: Cluster, name: string): Promise<number> {
-  let store = await findStore(cluster, name);
+export async function ensureStore(servers: Servers, name: string): Promise<number> {
+  let store = await findStore(servers, name);
   if (store === undefined) {
-    const drawn = await drawStoreNumber(cluster, keyOf(name));
-    const server = await cluster.ofStore(keyOf(name));
+    const drawn = await drawStoreNumber(servers, keyOf(name));
+    const server = await servers.ofStore(keyOf(name));
     await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
-    store = await findStore(cluster, name);
+    store = await findStore(servers, name);
   }
   if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-  let [row] = await cluster.read(store, nameSql.findStoreName, [store]);
+  let [row] = await servers.read(store, nameSql.findStoreName, [store]);
   if (row === undefined) {
-    await (await cluster.ofStore(store)).transact([nameSql.addStore, [store, name]]);
-    [row] = await cluster.read(store, nameSql.findStoreName, [store]);
+    await (await servers.ofStore(store)).transact([nameSql.addStore, [store, name]]);
+    [row] = await servers.read(store, nameSql.findStoreName, [store]);
   }
   // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
   if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
@@ -57,12 +57,11 @@ export async function ensureStore(cluster: Cluster, name: string): Promise<numbe
 }
 
 /** A number in the same shard as the key of the name, unless that shard is too small to find one. */
-async function drawStoreNumber(cluster: Cluster, key: number): Promise<number> {
-  const shard = cluster.shardOf(key);
+async function drawStoreNumber(servers: Servers, key: number): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     const drawn = randomInt(1, maxStoreNumber);
-    if (attempt < maxDraws && cluster.shardOf(drawn) !== shard) continue;
-    const taken = await cluster.read(drawn, nameSql.findStoreName, [drawn]);
+    if (attempt < maxDraws && !servers.areTogether(drawn, key)) continue;
+    const taken = await servers.read(drawn, nameSql.findStoreName, [drawn]);
     if (taken.length === 0) return drawn;
   }
 }

@@ -23,11 +23,11 @@ import {
   scanStepSql,
   searchSql,
 } from './plant-statements.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { Row, Statement } from '../../sql/statement.ts';
 
 export async function listPlants(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   query: PlantQuery,
   namesOf: NamesOf,
@@ -36,29 +36,29 @@ export async function listPlants(
   if (kind === 'scan') {
     const step = caller.read === 'all' ? search : scanStep;
     const by = query.tag === undefined ? 'text' : 'tag';
-    const { scanSteps } = cluster.placeOf(caller.store);
+    const { scanSteps } = servers.placeOf(caller.store);
     return scanPlants(caller, query, namesOf, (left) =>
-      scanSteps.run(userKey(caller), () => step(cluster, caller, left, by, left.tag ?? left.q)),
+      scanSteps.run(userKey(caller), () => step(servers, caller, left, by, left.tag ?? left.q)),
     );
   }
-  if (kind === 'owners') return listOwners(cluster, caller, query, namesOf);
+  if (kind === 'owners') return listOwners(servers, caller, query, namesOf);
   const values = listValues(kind, caller, query);
-  const rows = await readRows(cluster, caller, listSql[kind], values);
+  const rows = await readRows(servers, caller, listSql[kind], values);
   return pageOf(rows, caller, query, namesOf);
 }
 
 function readRows<R extends Row>(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   statement: Statement<R>,
   values: readonly unknown[],
 ): Promise<R[]> {
-  return cluster.read(caller.store, statement, values, userKey(caller));
+  return servers.read(caller.store, statement, values, userKey(caller));
 }
 
 /** Each step searches the next plants of the store for those in reach or, if few are, merges those of each owner. */
 async function listOwners(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   query: PlantQuery,
   namesOf: NamesOf,
@@ -70,11 +70,11 @@ async function listOwners(
     const { after, limit } = left;
     const wanted = limit + 1;
     if (isSearching) {
-      const step = await search(cluster, caller, left, 'owners', caller.read);
+      const step = await search(servers, caller, left, 'owners', caller.read);
       isSearching = isDense(step.rows.length, maxScannedPlants);
       return step;
     }
-    const step = await merge(cluster, caller, after, wanted, plantsEach);
+    const step = await merge(servers, caller, after, wanted, plantsEach);
     const { rows, scannedTo = maxId } = step;
     if (rows.length < wanted / 2) plantsEach *= 2;
     isSearching = isDense(rows.length, scannedTo - after); // the store has at most one plant per id
@@ -84,7 +84,7 @@ async function listOwners(
 
 /** Searches the next plants of the store for those of the owners, with the tag or with the text. */
 async function search(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   query: PlantQuery,
   by: keyof typeof searchSql,
@@ -92,7 +92,7 @@ async function search(
 ): Promise<PlantScanStep> {
   const maxRows = maxRowsOf(query, maxScannedPlants);
   const values = [caller.store, query.after, maxRows, wanted];
-  const rows = await readRows(cluster, caller, searchSql[by], values);
+  const rows = await readRows(servers, caller, searchSql[by], values);
   const [last, , , , , nth] = rows.at(-1) ?? [];
   return {
     rows: rows.filter(([, , , , isFound]) => isFound),
@@ -101,7 +101,7 @@ async function search(
 }
 
 async function merge(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   after: number,
   wanted: number,
@@ -109,7 +109,7 @@ async function merge(
 ): Promise<PlantScanStep> {
   const { store, read } = caller;
   const values = [store, after, maxId, wanted, read, Math.min(plantsEach, wanted)];
-  const merged = await readRows(cluster, caller, mergeSql, values);
+  const merged = await readRows(servers, caller, mergeSql, values);
   const completeTo = merged[0]?.[4] ?? maxId;
   const rows = merged.filter(([id]) => id <= completeTo);
   const isEnd = rows.length < wanted && completeTo === maxId;
@@ -117,7 +117,7 @@ async function merge(
 }
 
 async function scanStep(
-  cluster: Cluster,
+  servers: Servers,
   caller: ReadAccess,
   query: PlantQuery,
   by: keyof typeof scanStepSql,
@@ -126,10 +126,10 @@ async function scanStep(
   const { store, read } = caller;
   const { after } = query;
   const maxRows = maxRowsOf(query, scanStepPlants);
-  const [end] = await readRows(cluster, caller, scanStepEndSql, [store, read, after, maxId]);
+  const [end] = await readRows(servers, caller, scanStepEndSql, [store, read, after, maxId]);
   const stepEnd = end?.[0] ?? undefined;
   const range = [store, after, stepEnd ?? maxId, maxRows, read, wanted];
-  const rows = await readRows(cluster, caller, scanStepSql[by], range);
+  const rows = await readRows(servers, caller, scanStepSql[by], range);
   return { rows, scannedTo: rows.length === maxRows ? rows.at(-1)?.[0] : stepEnd };
 }
 

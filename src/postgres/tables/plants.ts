@@ -22,21 +22,21 @@ import type {
 import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
 import { listPlants } from './plant-lists.ts';
 import { findSql } from './plant-statements.ts';
-import type { Cluster } from '../citus/cluster.ts';
+import type { Servers } from '../servers.ts';
 import type { Pool } from '../pool/pool.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { Writer } from '../writer/writer.ts';
 
 export class Plants implements PlantStorage {
-  readonly #cluster: Cluster;
+  readonly #servers: Servers;
   readonly #settings: WriteSettings;
   readonly #users: UserStorage;
   /** One for each server, so that a server that does not respond does not delay the others. */
   readonly #writers = new Map<Pool, Writer>();
 
-  constructor(cluster: Cluster, settings: WriteSettings, users: UserStorage) {
-    this.#cluster = cluster;
+  constructor(servers: Servers, settings: WriteSettings, users: UserStorage) {
+    this.#servers = servers;
     this.#settings = settings;
     this.#users = users;
   }
@@ -73,7 +73,7 @@ export class Plants implements PlantStorage {
   }
 
   async find(caller: ReadAccess, id: number): Promise<OwnedPlant | undefined> {
-    const [row] = await this.#cluster.read(
+    const [row] = await this.#servers.read(
       caller.store,
       findSql,
       [caller.store, id],
@@ -85,7 +85,7 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return listPlants(this.#cluster, caller, query, (users) =>
+    return listPlants(this.#servers, caller, query, (users) =>
       this.#users.namesOf(caller.store, users),
     );
   }
@@ -96,10 +96,10 @@ export class Plants implements PlantStorage {
   }
 
   async #writerOf(store: number): Promise<Writer> {
-    const server = await this.#cluster.ofStore(store);
+    const server = await this.#servers.ofStore(store);
     const known = this.#writers.get(server);
     if (known !== undefined) return known;
-    const writer = new Writer(server, this.#settings, () => this.#cluster.isDirect(server));
+    const writer = new Writer(server, this.#settings, () => this.#servers.isDirect(server));
     this.#writers.set(server, writer);
     return writer;
   }

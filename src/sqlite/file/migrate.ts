@@ -1,17 +1,9 @@
 /**
- * Migrates a database to the newest schema: runs the numbered files of migrations/, each in its own
- * transaction. `PRAGMA user_version` holds the number of the schema (migrations.ts).
+ * Migrates a database to the newest schema: runs the numbered files of migrations/ in one transaction.
+ * `PRAGMA user_version` holds the number of the schema (migrations.ts).
  */
 import type { DatabaseSync } from 'node:sqlite';
-import {
-  readMigrations,
-  encodeSchema,
-  refuseNewer,
-  refuseUnusable,
-  schemaAfter,
-  decodeSchema,
-  type Schema,
-} from '../../shared/migrations.ts';
+import { decodeSchema, encodeSchema, Migrations, type Schema } from '../../shared/migrations.ts';
 import { commitAfter, prepare, readPragma } from '../driver.ts';
 import { isLocked } from '../errors.ts';
 import { beginImmediate } from './locks.ts';
@@ -19,10 +11,7 @@ import { beginImmediate } from './locks.ts';
 /** "Plnt", which identifies a file as a Plant Store database (PRAGMA application_id). */
 export const applicationId = 0x506c6e74;
 
-const migrations = readMigrations(new URL('../migrations/', import.meta.url));
-
-/** The newest schema version that this program supports. */
-export const newestVersion = migrations.length;
+export const migrations = new Migrations(new URL('../migrations/', import.meta.url));
 
 export interface LockWait {
   /** Until when to wait for locks of other processes, by nowMs(). */
@@ -39,15 +28,15 @@ export interface LockWait {
  * Throws Refusal for a newer schema that this program must not use.
  */
 export function migrate(database: DatabaseSync, path: string, wait: LockWait): void {
-  for (const [version, migration] of migrations.entries()) {
-    if (versionOf(database) > version) continue;
+  const { newest } = migrations;
+  if (readSchema(database).version < newest) {
     begin(database, wait);
     commitAfter(database, () => {
-      const schema = readSchema(database);
-      if (schema.version !== version) return;
-      database.exec(migration.sql);
+      const { version } = readSchema(database);
+      if (version >= newest) return;
+      database.exec(migrations.sqlBetween(version, newest));
       database.exec(`PRAGMA application_id = ${applicationId}`);
-      database.exec(`PRAGMA user_version = ${encodeSchema(schemaAfter(schema, migration))}`);
+      database.exec(`PRAGMA user_version = ${encodeSchema(migrations.schemaOf(newest))}`);
     });
   }
   openSchemaCheck(database, path)();
@@ -63,26 +52,12 @@ function begin(database: DatabaseSync, { deadlineMs, onLongWait }: LockWait): vo
   }
 }
 
-/** Creates the schema of a version in an empty database. Sets neither application_id nor user_version. */
-export function createSchema(database: DatabaseSync, version: number): void {
-  for (const { sql } of migrations.slice(0, version)) database.exec(sql);
-}
-
-export function versionOf(database: DatabaseSync): number {
-  return readSchema(database).version;
-}
-
 /** Returns a function that throws Refusal if this program must not use the schema. A newer one can migrate an open file. */
 export function openSchemaCheck(database: DatabaseSync, path: string): () => void {
   const readVersion = prepare<[version: number]>(database, 'PRAGMA user_version');
-  return () => refuseUnusable(decodeSchema(readVersion.get()?.[0] ?? 0), newestVersion, path);
+  return () => migrations.refuseUnusable(decodeSchema(readVersion.get()?.[0] ?? 0), path);
 }
 
-/** Throws Refusal if the schema is newer, even if this program can use it. */
-export function refuseNewerSchema(database: DatabaseSync, path: string): void {
-  refuseNewer(readSchema(database), newestVersion, path);
-}
-
-function readSchema(database: DatabaseSync): Schema {
+export function readSchema(database: DatabaseSync): Schema {
   return decodeSchema(Number(readPragma(database, 'user_version')));
 }

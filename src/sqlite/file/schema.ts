@@ -3,7 +3,7 @@
  * every request, and a foreign trigger would run with every change.
  */
 import { DatabaseSync } from 'node:sqlite';
-import { createSchema, versionOf } from './migrate.ts';
+import { migrations, readSchema } from './migrate.ts';
 
 /** Marks an unfinished copy (archive.ts). SQLite stores this text, and files are compared with it. */
 export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
@@ -26,7 +26,7 @@ const optionalTables = [
 /** Describes the first difference, to follow the words "the database". Undefined if there is none. */
 export function schemaDifference(database: DatabaseSync): string | undefined {
   using empty = new DatabaseSync(':memory:');
-  createSchema(empty, versionOf(database));
+  empty.exec(migrations.sqlBetween(0, readSchema(database).version));
   const [expected, found] = [readObjects(empty), readObjects(database)];
   for (const [title, { definition }] of expected) {
     if (!found.has(title)) return `has no ${title}`;

@@ -26,7 +26,7 @@ const checkSql = (stores: string) => sql<CheckRow>`
 const nodeSql = checkSql('0');
 const storeSql = checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)');
 
-export interface NodeState {
+export interface ServerState {
   schema: Schema;
   isUnfinishedCopy: boolean;
 }
@@ -35,10 +35,10 @@ export interface NodeState {
  * `store` is a number that a store on the node can have; undefined if it has none. Throws Refusal if the settings of the
  * node are not safe.
  */
-export async function checkNode(
+export async function checkServer(
   connection: Connection,
   store: number | undefined,
-): Promise<NodeState> {
+): Promise<ServerState> {
   const [row] =
     store === undefined
       ? await connection.query(nodeSql, [])

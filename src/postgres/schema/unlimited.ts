@@ -1,0 +1,35 @@
+/**
+ * Statements without time limits, such as migrations.
+ */
+import type { QueryArrayResult } from 'pg';
+import { settled } from '../errors.ts';
+import { sql } from '../../sql/statement.ts';
+import type { Connection } from '../pool/connection.ts';
+
+const timeoutsSql = sql<readonly [name: string]>`
+  SELECT name FROM pg_settings
+  WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')`;
+
+/**
+ * Runs a statement in a transaction whose only time limit is that for locks (0 for none), on every machine of a Citus
+ * cluster: sessions on workers have the limits of the role, and only `SET LOCAL` is passed on to them.
+ */
+export async function runUnlimited(
+  connection: Connection,
+  text: string,
+  lockTimeoutMs: number,
+): Promise<QueryArrayResult> {
+  const timeouts = await connection.query(timeoutsSql, []);
+  const settings = [
+    `SET LOCAL citus.propagate_set_commands = 'local'`, // other servers accept any setting with a dot
+    ...timeouts.map(([name]) => `SET LOCAL ${name} = 0`),
+    `SET LOCAL lock_timeout = ${lockTimeoutMs}`,
+  ];
+  // All at once: if this process stopped before COMMIT, no time limit would end the transaction.
+  const [, result] = await settled([
+    connection.command(`BEGIN ISOLATION LEVEL READ COMMITTED; ${settings.join(';')}`),
+    connection.commandWithoutDeadline(text),
+    connection.commandWithoutDeadline('COMMIT'),
+  ]);
+  return result;
+}

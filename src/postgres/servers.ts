@@ -1,0 +1,159 @@
+/**
+ * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
+ * server that has it.
+ */
+import { Refusal } from '../refusal.ts';
+import { nameOf, type Address } from './pool/address.ts';
+import { distribute } from './citus/citus.ts';
+import { CitusNodes } from './citus/nodes.ts';
+import { isElsewhere } from './citus/shard-statement.ts';
+import type { Row, Statement } from '../sql/statement.ts';
+import { Unavailable } from './errors.ts';
+import { Hosts } from './pool/hosts.ts';
+import { checkServer, type ServerState } from './schema/check.ts';
+import { Pool } from './pool/pool.ts';
+
+/** How often to check which nodes and shards there are. */
+const locateIntervalMs = 5_000;
+/** The number of any store, even a missing one, for a server that has all stores. */
+const anyStore = 0;
+
+export interface ServerEvents {
+  /** Resolves when requests can use the server. Rejects with a Problem. */
+  whenReady?: ((server: Pool) => Promise<void>) | undefined;
+  /** A server is unavailable, or available again if `fault` is undefined. */
+  onFault?: ((server: string, fault: unknown) => void) | undefined;
+  /** Another primary than the one in use accepts writes, or none does any more if `rival` is undefined. */
+  onRival?: ((rival: string | undefined) => void) | undefined;
+}
+
+export class Servers {
+  readonly #events: ServerEvents;
+  readonly #hosts: Hosts;
+  /** The hosts of the address: the only pool if there is one server. */
+  readonly #seed: Pool;
+  readonly #nodes: CitusNodes;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(address: Address, events: ServerEvents = {}) {
+    this.#events = events;
+    const onFault = (server: string, fault: unknown) => events.onFault?.(server, fault);
+    const name = address.hosts.map(nameOf).join();
+    this.#hosts = new Hosts(address, events.onRival);
+    this.#seed = new Pool(this.#hosts, {
+      name,
+      onFault: (fault) => onFault(name, fault),
+      check: (connection) => checkServer(connection, anyStore),
+    });
+    this.#nodes = new CitusNodes(address, onFault);
+  }
+
+  /** The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). */
+  async ofStore(store: number): Promise<Pool> {
+    await this.#events.whenReady?.(this.placeOf(store));
+    return this.placeOf(store); // again, because opening the database finds the nodes
+  }
+
+  /** A server for what every node has, and for statements about all stores, once requests can use it. */
+  async anyServer(): Promise<Pool> {
+    await this.#events.whenReady?.(this.any);
+    return this.any;
+  }
+
+  /** Reads rows of a store, if possible from the tables of its shard. Rejects like `Pool.read`. */
+  async read<R extends Row>(
+    store: number,
+    statement: Statement<R>,
+    values: readonly unknown[],
+    turn = String(store),
+  ): Promise<R[]> {
+    const server = await this.ofStore(store);
+    const ofShard = this.#nodes.onShard(store, statement);
+    if (ofShard === undefined) return server.read(statement, values, turn);
+    try {
+      return await server.read(ofShard, values, turn, isElsewhere);
+    } catch (error) {
+      if (!isElsewhere(error)) throw error;
+      return server.read(statement, values, turn); // the map is outdated
+    }
+  }
+
+  /** Like `ofStore`, even if requests cannot use the server now. */
+  placeOf(store: number): Pool {
+    return this.#nodes.poolOf(store) ?? this.any;
+  }
+
+  /** A server that works. */
+  get any(): Pool {
+    return this.#nodes.available ?? this.#seed;
+  }
+
+  /** Whether two stores are always on one server. */
+  areTogether(store: number, other: number): boolean {
+    return this.#nodes.shardOf(store) === this.#nodes.shardOf(other);
+  }
+
+  /** Whether another primary than the one in use accepts writes. */
+  get hasRival(): boolean {
+    return this.#hosts.rival !== undefined;
+  }
+
+  /** Whether a transaction on several stores of this server involves no other server. */
+  isDirect(server: Pool): boolean {
+    return server !== this.#seed || !this.#nodes.isCitus;
+  }
+
+  /** The servers that have stores. */
+  get withStores(): readonly Pool[] {
+    const { withStores } = this.#nodes;
+    return withStores.length > 0 ? withStores : [this.#seed];
+  }
+
+  /** Checks a server, which is unavailable while its commits are not durable. */
+  async check(server: Pool): Promise<ServerState> {
+    return server.checkServer().catch((error: unknown) => {
+      if (server === this.#seed || !(error instanceof Refusal)) throw error;
+      throw new Refusal(`${server.name}: ${error.message}`, { cause: error });
+    });
+  }
+
+  /** The server that can change the schema. Rejects if it cannot be reached. */
+  async forSchema(): Promise<Pool> {
+    const { coordinator } = this.#nodes;
+    if (coordinator === undefined) return this.any;
+    await coordinator
+      .withConnection(async () => {})
+      .catch(() => {
+        throw new Unavailable(
+          `the coordinator of the cluster, ${coordinator.name}, does not respond, and only it can change the schema`,
+        );
+      });
+    return coordinator;
+  }
+
+  /** Distributes existing tables over the nodes of a cluster, however long it takes. */
+  async distribute(): Promise<void> {
+    await (await this.forSchema()).withConnection(distribute);
+    await this.locate();
+  }
+
+  /** Finds the nodes and shards of a Citus cluster, now and regularly. Returns false on other engines. */
+  async locate(): Promise<boolean> {
+    const server = this.any;
+    const wasEmpty = this.#nodes.isEmpty;
+    if (!(await this.#nodes.locateFrom(server))) return false;
+    if (wasEmpty && !this.#nodes.isEmpty) this.#seed.disconnect();
+    const { coordinator } = this.#nodes;
+    if (server === this.#seed && coordinator !== undefined) {
+      // The first host of the address can be a failed worker that was started again, with the map from before its failure.
+      await this.#nodes.locateFrom(coordinator).catch(() => {});
+    }
+    this.#timer ??= setInterval(() => void this.locate().catch(() => {}), locateIntervalMs).unref();
+    return true;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await Promise.all([this.#seed.close(), this.#nodes.close()]);
+  }
+}
