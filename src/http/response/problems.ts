@@ -9,7 +9,6 @@ import { redactTokens } from '../../access/token.ts';
 import { FailureLog } from './failure-log.ts';
 import { setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../limits.ts';
-import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -96,12 +95,7 @@ export function sendProblem(
   }
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
-  const body = problemBody(problem, id, pathPrefix);
-  // No Vary is needed, because problems are never cached.
-  if (problem.kind === 'path-not-found' && prefersPage(reply.request)) {
-    return sendNotFoundPage(reply, pathPrefix);
-  }
-  return sendText(reply, problemMediaType, body);
+  return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
 
 /** The error handler of the app: sends any error as a problem, and logs it if the service failed. */
