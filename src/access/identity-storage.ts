@@ -3,12 +3,6 @@ import type { OwnToken } from './own-tokens.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. `request` is the id of a request, for the log. */
 export interface IdentityStorage {
-  /** Maximum number of credentials to look up at a time in one place: more would delay other requests. */
-  readonly maxLookups: number;
-
-  /** Where a credential is looked up. Lookups in other places do not delay it. */
-  placeOf(credential: Credential): object;
-
   /**
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
    * the only source of a caller: reads for this caller see every change acknowledged before the call.

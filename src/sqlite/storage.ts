@@ -100,9 +100,6 @@ export class SqliteStorage implements Storage {
       revokeToken: 'write',
       recordUses: 'write',
     }),
-    /** Unlimited, because the lookups of one event loop iteration share a transaction. */
-    maxLookups: Infinity,
-    placeOf: () => this,
     identify: (credential) => this.#identify(credential),
   };
 

@@ -13,13 +13,12 @@ import {
 } from '../../access/access.ts';
 import type { IdentityStorage } from '../../access/identity-storage.ts';
 import { Cache } from '../../shared/cache.ts';
-import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
 import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
 import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
-import { limitLookups } from './lookup-limit.ts';
 import type { RequestLimits } from './request-limits.ts';
 import type { TokenUses } from './token-uses.ts';
 
@@ -40,8 +39,14 @@ const maxKnownChars = 16 * 1024 * 1024;
  */
 const entryOverheadChars = 1_500;
 const ownerChars = 8;
-/** Maximum number of JWTs verified at a time. They share the four threads of Node with other work. */
+/**
+ * Maximum number of JWTs verified at a time, because they share the four threads of Node with other work. A client
+ * (client-address.ts) can have half of them.
+ */
 const maxVerifications = 4;
+/** Maximum number of JWTs that wait for it, and for how long. */
+const maxWaitingVerifications = 2_048;
+const maxVerificationWaitMs = 1_000;
 
 /** What an accepted header stands for. */
 interface Known {
@@ -59,9 +64,14 @@ export class Authentication {
   readonly #storage: IdentityStorage;
   /** Stale never: it depends only on its header, and on the keys, whose version each request compares. */
   readonly #known = new Cache<Known>(maxKnownChars, ({ chars }) => chars);
-  /** By the place that the storage names. */
-  readonly #lookups = new WeakMap<object, FairSemaphore>();
-  readonly #verifications = limitLookups(maxVerifications);
+  readonly #verifications = new FairSemaphore({
+    max: maxVerifications,
+    maxOfKey: maxVerifications / 2,
+    maxWaiting: maxWaitingVerifications,
+    maxWaitMs: maxVerificationWaitMs,
+    refusal: () =>
+      new Problem('overloaded', 'Too many requests with new tokens are waiting. Try again later.'),
+  });
   readonly #limits: RequestLimits;
   readonly #uses: TokenUses;
   /** Undefined if only our own tokens are accepted. */
@@ -156,7 +166,6 @@ export class Authentication {
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Grant | undefined> {
-    const client = this.#limits.clientOf(request);
     const token = tokenIn(authorization);
     // The scheme can have any case, and any number of spaces behind it. One of these forms is cached.
     const header = `Bearer ${token}`;
@@ -167,16 +176,13 @@ export class Authentication {
     if (this.#verifier !== undefined && isJwt(token)) {
       this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
       ({ keysVersion } = this.#verifier); // read first, so that it is never newer than the key
-      credential = await this.#verify(this.#verifier, token, client);
+      credential = await this.#verify(this.#verifier, token, this.#limits.clientOf(request));
     } else if (isToken(token)) {
       credential = credentialOf(token);
     } else {
       throw refused('This is not a Plant Store token. Check that you copied all of it.');
     }
-    const place = this.#storage.placeOf(credential);
-    const lookups = this.#lookups.get(place) ?? limitLookups(this.#storage.maxLookups);
-    this.#lookups.set(place, lookups);
-    const grant = await lookups.run(client, () => this.#storage.identify(credential));
+    const grant = await this.#storage.identify(credential);
     if (grant === undefined) return undefined;
     const { read, write } = grant.caller;
     const owners = read === 'all' ? 0 : read.length + write.length;

@@ -3,6 +3,7 @@
  */
 import {
   maxOwnersInReach,
+  userKey,
   type Caller,
   type Credential,
   type Grant,
@@ -18,9 +19,9 @@ import { Problem } from '../../problem.ts';
 import { sql, type Row } from '../pool/connection.ts';
 import { problemOf } from '../errors.ts';
 import { newGrantsVersion, type GrantsVersions } from './grants-version.ts';
-import { keyOf, type Names } from './names.ts';
+import type { Names } from './names.ts';
 import type { Cluster } from '../citus/cluster.ts';
-import type { BoundStatement, Pool } from '../pool/pool.ts';
+import type { BoundStatement } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
 /** The terms of a token, its user, and the version of the grants of their store. A JWT has no terms. */
@@ -34,6 +35,9 @@ type GrantRow = readonly [
   received: readonly ReceivedShare[],
   grantsVersion: number,
 ];
+
+/** The turn of all tokens that are new to this process: anybody can make up any number of them. */
+const newTokens = 'new tokens';
 
 /** Maximum age of a cached grant. */
 const maxAgeMs = 10_000;
@@ -141,8 +145,6 @@ export function reviveUser(
 
 /** The part of the storage of identities that requests need most. */
 export class Grants {
-  /** More would delay the reads of other requests. */
-  readonly maxLookups = 32;
   protected readonly cluster: Cluster;
   protected readonly names: Names;
   readonly #versions: GrantsVersions;
@@ -153,10 +155,6 @@ export class Grants {
     this.cluster = cluster;
     this.#versions = versions;
     this.names = names;
-  }
-
-  placeOf({ store, claims }: Credential): Pool {
-    return this.cluster.placeOf(claims === undefined ? store : keyOf(claims.storeName));
   }
 
   /** Limits the time of all statements together, including queries that others have started. */
@@ -182,7 +180,7 @@ export class Grants {
       if ((await current) === cached.caller.identified[0]) return cached;
     }
     const grant = await (credential.claims === undefined
-      ? this.#findToken(credential)
+      ? this.#findToken(credential, cached === undefined ? newTokens : userKey(cached.caller))
       : this.#findUser(credential));
     if (grant !== undefined) {
       this.#cache.set(credential, { grant, untilMs: performance.now() + maxAgeMs });
@@ -190,9 +188,12 @@ export class Grants {
     return grant;
   }
 
-  async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
+  async #findToken(
+    { tokenHash, store }: TokenCredential,
+    turn: string,
+  ): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.cluster.read(store, grantSql.findByToken, values);
+    const [row] = await this.cluster.read(store, grantSql.findByToken, values, turn);
     return row && grantOfRow({ tokenHash }, store, row);
   }
 

@@ -36,7 +36,7 @@ type RecordRow = readonly [
 ];
 
 /** The methods of IdentityStorage that need no more than a connection. */
-export type TokenStorage = Omit<IdentityStorage, 'maxLookups' | 'placeOf' | 'identify'>;
+export type TokenStorage = Omit<IdentityStorage, 'identify'>;
 
 /** Also creates users of an identity provider, whose tokens are not stored. */
 export interface Tokens extends Sync<TokenStorage> {
