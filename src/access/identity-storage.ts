@@ -7,10 +7,11 @@ export interface IdentityStorage {
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
    * the only source of a caller: reads for this caller see every change acknowledged before the call.
    *
-   * If checking a cached grant takes a wait, `onCheck` gets that grant meanwhile. What is read for that grant is as new
-   * as what is read afterwards, but can be used only if the call resolves to the same object.
+   * `known` is the grant of an earlier call, and the result if it is current. If checking it takes a wait, `onWait` is
+   * called meanwhile. What is then read for the known grant is as new as what is read afterwards, but can be used only
+   * if that grant is the result.
    */
-  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
+  identify(credential: Credential, known?: Grant, onWait?: () => void): Promise<Grant | undefined>;
 
   /** The numbers of the store and the user, and the role of the user. */
   findNames(name: Pick<NewToken, 'store' | 'user'>): Promise<FoundNames>;

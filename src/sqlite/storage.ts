@@ -100,7 +100,7 @@ export class SqliteStorage implements Storage {
       revokeToken: 'write',
       recordUses: 'write',
     }),
-    identify: (credential) => this.#identify(credential),
+    identify: (credential, known) => this.#identify(credential, known),
   };
 
   readonly shares = this.#part('shares', { set: 'write', end: 'write', of: 'read', list: 'read' });
@@ -173,8 +173,8 @@ export class SqliteStorage implements Storage {
    * The batch first checks for writes of others, so reads for this caller include every write before this call. Not
    * async: most callers have a token, and need no other promise.
    */
-  #identify(credential: Credential): Promise<Grant | undefined> {
-    const find = () => this.#batcher.read(({ grants }) => grants.findCached(credential));
+  #identify(credential: Credential, known?: Grant): Promise<Grant | undefined> {
+    const find = () => this.#batcher.read(({ grants }) => grants.current(credential, known));
     const { claims } = credential;
     if (claims === undefined) return find();
     return find().then(async (grant) => {

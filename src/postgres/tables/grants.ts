@@ -1,5 +1,5 @@
 /**
- * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
+ * What the sender of a request may do, in PostgreSQL: read in full only if the known grant is not current.
  */
 import {
   maxOwnersInReach,
@@ -39,7 +39,7 @@ type GrantRow = readonly [
 /** The turn of all tokens that are new to this process: anybody can make up any number of them. */
 const newTokens = 'new tokens';
 
-/** Maximum age of a cached grant. */
+/** Maximum age of a known grant: after changes by hand that set no new version, whoever made them notices. */
 const maxAgeMs = 10_000;
 
 type WhoWrites = Pick<Caller, 'store' | 'identified'>;
@@ -148,8 +148,6 @@ export class Grants {
   protected readonly cluster: Cluster;
   protected readonly names: Names;
   readonly #versions: GrantsVersions;
-  /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
-  readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
   constructor(cluster: Cluster, versions: GrantsVersions, names: Names) {
     this.cluster = cluster;
@@ -160,10 +158,11 @@ export class Grants {
   /** Limits the time of all statements together, including queries that others have started. */
   async identify(
     credential: Credential,
-    onCheck: (cached: Grant) => void = () => {},
+    known?: Grant,
+    onWait?: () => void,
   ): Promise<Grant | undefined> {
     try {
-      return await withTimeout(this.#identify(credential, onCheck));
+      return await withTimeout(this.#identify(credential, known, onWait));
     } catch (error) {
       throw problemOf(error);
     }
@@ -171,21 +170,17 @@ export class Grants {
 
   async #identify(
     credential: Credential,
-    onCheck: (cached: Grant) => void,
+    known?: Grant,
+    onWait?: () => void,
   ): Promise<Grant | undefined> {
-    const { grant: cached, untilMs = 0 } = this.#cache.get(credential) ?? {};
-    if (cached !== undefined && performance.now() < untilMs) {
-      const current = this.#versions.current(cached.caller.store);
-      onCheck(cached);
-      if ((await current) === cached.caller.identified[0]) return cached;
+    if (known !== undefined && performance.now() < known.readAtMs + maxAgeMs) {
+      const current = this.#versions.current(known.caller.store);
+      onWait?.();
+      if ((await current) === known.caller.identified[0]) return known;
     }
-    const grant = await (credential.claims === undefined
-      ? this.#findToken(credential, cached === undefined ? newTokens : userKey(cached.caller))
-      : this.#findUser(credential));
-    if (grant !== undefined) {
-      this.#cache.set(credential, { grant, untilMs: performance.now() + maxAgeMs });
-    }
-    return grant;
+    return credential.claims === undefined
+      ? this.#findToken(credential, known === undefined ? newTokens : userKey(known.caller))
+      : this.#findUser(credential);
   }
 
   async #findToken(
