@@ -76,10 +76,7 @@ export type Identified = readonly [
   claims?: Claims | undefined,
 ];
 
-/**
- * What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. A storage
- * caches what it finds for a credential object, so keep the object for the next request.
- */
+/** What identifies the caller of a request: a token of the service, or a JWT. The hash is the SHA-256 of its text. */
 export type Credential = TokenCredential | JwtCredential;
 
 export interface TokenCredential {
@@ -111,6 +108,8 @@ export interface Claims {
 /** What a credential grants, and until when. Times are in milliseconds since the Unix epoch. */
 export interface Grant {
   readonly caller: Caller;
+  /** When it was read, on the clock of performance.now(). */
+  readonly readAtMs: number;
   readonly tokenId: string;
   readonly tokenHash: Uint8Array;
   /** False for a JWT: the storage has its user, but not the token. */

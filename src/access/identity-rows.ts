@@ -51,6 +51,7 @@ export function grantOf(
   const granted = claims?.scopes ?? parseScopes(scopes);
   return {
     caller: callerOf({ store, user, identified }, role, granted, received),
+    readAtMs: performance.now(),
     tokenId: id,
     tokenHash,
     isStored: claims === undefined,

@@ -3,20 +3,15 @@ import type { OwnToken } from './own-tokens.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. `request` is the id of a request, for the log. */
 export interface IdentityStorage {
-  /** Maximum number of credentials to look up at a time in one place: more would delay other requests. */
-  readonly maxLookups: number;
-
-  /** Where a credential is looked up. Lookups in other places do not delay it. */
-  placeOf(credential: Credential): object;
-
   /**
    * The grant of this credential, even if it has expired or was revoked; undefined if there is none. It is
    * the only source of a caller: reads for this caller see every change acknowledged before the call.
    *
-   * If checking a cached grant takes a wait, `onCheck` gets that grant meanwhile. What is read for that grant is as new
-   * as what is read afterwards, but can be used only if the call resolves to the same object.
+   * `known` is the grant of an earlier call, and the result if it is current. If checking it takes a wait, `onWait` is
+   * called meanwhile. What is then read for the known grant is as new as what is read afterwards, but can be used only
+   * if that grant is the result.
    */
-  identify(credential: Credential, onCheck?: (cached: Grant) => void): Promise<Grant | undefined>;
+  identify(credential: Credential, known?: Grant, onWait?: () => void): Promise<Grant | undefined>;
 
   /**
    * Creates a token, and its store and user if needed. A removed user becomes a new one (user-storage.ts). The storage

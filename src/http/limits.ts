@@ -26,7 +26,7 @@ export const maxPipelinedRequests = 8;
 export const maxPipelinedRequestsTotal = 4_000;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */
-export const maxUnreadBytes = 64 * 1024 * 1024;
+export const maxUnreadBytes = 128 * 1024 * 1024;
 export const maxUnreadBytesOfUser = 4 * 1024 * 1024;
 
 /** How long a list waits until its user has read others. */

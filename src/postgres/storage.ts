@@ -73,8 +73,6 @@ export class PostgresStorage implements Storage {
     const grants = new Grants(this.#servers, engine);
     this.identity = {
       ...openTokens(engine),
-      maxLookups: grants.maxLookups,
-      placeOf: (credential) => grants.placeOf(credential),
       identify: (...args) => grants.identify(...args),
     };
     this.shares = openShares(engine);

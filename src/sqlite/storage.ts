@@ -102,10 +102,7 @@ export class SqliteStorage implements Storage {
 
   readonly identity: IdentityStorage = {
     ...openTokens(this.#engine),
-    /** Unlimited, because the lookups of one event loop iteration share a transaction. */
-    maxLookups: Infinity,
-    placeOf: () => this,
-    identify: (credential) => this.#identify(credential),
+    identify: (credential, known) => this.#identify(credential, known),
   };
 
   readonly shares = openShares(this.#engine);
@@ -142,8 +139,8 @@ export class SqliteStorage implements Storage {
    * The batch first checks for writes of others, so reads for this caller include every write before this call. Not
    * async: most callers have a token, and need no other promise.
    */
-  #identify(credential: Credential): Promise<Grant | undefined> {
-    const find = () => this.#batcher.read(({ grants }) => grants.findCached(credential));
+  #identify(credential: Credential, known?: Grant): Promise<Grant | undefined> {
+    const find = () => this.#batcher.read(({ grants }) => grants.current(credential, known));
     const { claims } = credential;
     if (claims === undefined) return find();
     return find().then(async (grant) => {

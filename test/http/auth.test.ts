@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
 import { openArchive } from '../../src/cli/database.ts';
-import { credentialOf, makeToken } from '../../src/access/token.ts';
+import { makeToken } from '../../src/access/token.ts';
 import { inNewStore, override, startApp } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 import { findUser } from '../support/scene.ts';
 import { idOf, restoreToken } from '../support/tokens.ts';
-import { until } from '../support/until.ts';
 
 const operations = [
   ['POST', '/plants', 'plants:write'],
@@ -123,38 +122,6 @@ it('a request without the scope that it needs gets 403 with the scope', async ()
 });
 
 describe('an unknown token', () => {
-  it('is looked up with few others at a time, and delays no known one', async (t) => {
-    const [maxLookups, unknown] = [4, 20];
-    let lookups = 0;
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const known = new Set<string>();
-    const { call, token } = await startApp(t, {
-      wrap: (storage) =>
-        override(storage, {
-          identity: {
-            maxLookups,
-            identify: async (credential) => {
-              if (!known.has(credential.tokenHash.toString())) {
-                lookups++;
-                await released;
-              }
-              return storage.identity.identify(credential);
-            },
-          },
-        }),
-    });
-    const alice = await token('alice');
-    known.add(credentialOf(alice).tokenHash.toString());
-    const ask = async (used: string) => (await call('GET', '/plants', { token: used })).status;
-    assert.equal(await ask(alice), 200);
-    const strangers = Array.from({ length: unknown }, () => ask(makeToken(1)));
-    await until('some are looked up', () => lookups > 0);
-    for (let at = 0; at < 10; at++) assert.equal(await ask(alice), 200);
-    assert.equal(lookups, maxLookups / 2, 'a client has half of them');
-    release();
-    for (const status of await Promise.all(strangers)) assert.ok([401, 503].includes(status)); // 503 after a second
-  });
-
   it('is accepted as soon as a restore adds it', async () => {
     const { call, token: add, store } = inNewStore(app);
     await add('alice');

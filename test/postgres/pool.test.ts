@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { scopes, type Caller } from '../../src/access/access.ts';
+import { credentialOf, makeToken } from '../../src/access/token.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken, startApp } from '../support/app.ts';
@@ -63,6 +64,33 @@ describe('PostgreSQL: reads', () => {
     // The other reads were cancelled, so the database does not work on them.
     const isGood = async () => (await storage.plants.find(caller, 0)) === undefined;
     await until('the next read succeeds', () => isGood().catch(() => false));
+  });
+
+  it('of made-up tokens have one turn, so those of users pass', async (t) => {
+    const database = await testDatabase(t, 'PostgreSQL');
+    await using storage = await database.open();
+    const token = await addToken(storage, 'alice');
+    const caller = (await identify(storage, token))?.caller ?? assert.fail();
+    let ended = 0;
+    const madeUp = Array.from({ length: maxReads }, (_, at) => {
+      // They name stores of their own, and that of alice.
+      const credential = credentialOf(makeToken(at % 2 === 0 ? caller.store : at));
+      return storage.identity.identify(credential).finally(() => ended++);
+    });
+    const outcomes = outcomesOf(madeUp); // some can be refused
+    await new Promise(setImmediate);
+    for (const read of [
+      () => identify(storage, token),
+      () => storage.plants.find(caller, 1),
+      () => storage.plants.list(caller, { after: 0, limit: 20, fields: ['name'] }),
+    ]) {
+      const before = ended;
+      await read();
+      t.diagnostic(`${ended - before} of ${maxReads} came first`);
+      assert.ok(ended - before < maxReads / 4, `${ended - before} came first`);
+    }
+    assert.ok(ended < maxReads, 'some are still looked up');
+    await outcomes;
   });
 
   it('free their places if their connections are cut', async (t) => {

@@ -379,7 +379,7 @@ it('SQLite: a token that is revoked while its grant is read cannot write', async
   database.exec('CREATE TEMP VIEW tokens AS SELECT * FROM main.tokens WHERE revoke_once()');
   const grants = openGrants(preparerOf(database));
   // Outside a transaction, as after a failed read of the same batch.
-  const grant = grants.findCached(credentialOf(token));
+  const grant = grants.current(credentialOf(token));
   assert.ok(grant !== undefined && isRevoked);
   assert.throws(() => grants.callerSince(grant.caller.store, grant.caller.identified), {
     kind: 'invalid-token',

@@ -1,10 +1,4 @@
-import {
-  defaultScopes,
-  formatScopes,
-  type Credential,
-  type Grant,
-  type Identity,
-} from '../../src/access/access.ts';
+import { defaultScopes, formatScopes, type Grant, type Identity } from '../../src/access/access.ts';
 import type { Archive } from '../../src/copy/archive.ts';
 import { credentialOf, hashToken, tokenId } from '../../src/access/token.ts';
 import type { Storage } from '../../src/storage.ts';
@@ -26,13 +20,13 @@ export async function restoreToken(
   await archive.add('tokens', [[store, hashToken(token), user, ...columns]]);
 }
 
-const credentials = new WeakMap<Storage, Map<string, Credential>>();
+const grants = new WeakMap<Storage, Map<string, Grant | undefined>>();
 
-/** As a service does it, which keeps each credential: the storage caches the grant in it. */
-export function identify(storage: Storage, token: string): Promise<Grant | undefined> {
-  const known = credentials.get(storage) ?? new Map<string, Credential>();
-  credentials.set(storage, known);
-  const credential = known.get(token) ?? credentialOf(token);
-  known.set(token, credential);
-  return storage.identity.identify(credential);
+/** As a service does it, which passes the last grant of each token. */
+export async function identify(storage: Storage, token: string): Promise<Grant | undefined> {
+  const known = grants.get(storage) ?? new Map<string, Grant | undefined>();
+  grants.set(storage, known);
+  const grant = await storage.identity.identify(credentialOf(token), known.get(token));
+  known.set(token, grant);
+  return grant;
 }

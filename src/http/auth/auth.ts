@@ -13,13 +13,12 @@ import {
 } from '../../access/access.ts';
 import type { IdentityStorage } from '../../access/identity-storage.ts';
 import { Cache } from '../../shared/cache.ts';
-import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
 import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
 import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
-import { limitLookups } from './lookup-limit.ts';
 import type { RequestLimits } from './request-limits.ts';
 import type { TokenUses } from './token-uses.ts';
 
@@ -34,34 +33,45 @@ declare module 'fastify' {
 
 /** Maximum characters of the cached Authorization headers. */
 const maxKnownChars = 16 * 1024 * 1024;
-/**
- * The overhead of a cached header, in characters, with the grant that the storage caches for its credential. Each owner in
- * reach takes more.
- */
+/** The overhead of a cached header and its grant, in characters. Each owner in reach takes more. */
 const entryOverheadChars = 1_500;
 const ownerChars = 8;
-/** Maximum number of JWTs verified at a time. They share the four threads of Node with other work. */
+/**
+ * Maximum number of JWTs verified at a time, because they share the four threads of Node with other work. A client
+ * (client-address.ts) can have half of them.
+ */
 const maxVerifications = 4;
+/** Maximum number of JWTs that wait for it, and for how long. */
+const maxWaitingVerifications = 2_048;
+const maxVerificationWaitMs = 1_000;
 
-/** What an accepted header stands for. */
-interface Known {
+/** What an Authorization header stands for. */
+interface Entry {
+  header: string;
   credential: Credential;
-  family: string;
-  chars: number;
   /** The version of the keys that verified a JWT. */
-  keysVersion: number | undefined;
+  keysVersion?: number | undefined;
+  /** The last one. Undefined if the header was not accepted before. */
+  grant?: Grant | undefined;
 }
+
+type Known = Entry & { grant: Grant };
 
 /** Starts to read the page that a request needs; undefined if its query is not valid, or it needs more than one page. */
 type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage> | undefined;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
-  /** Stale never: it depends only on its header, and on the keys, whose version each request compares. */
-  readonly #known = new Cache<Known>(maxKnownChars, ({ chars }) => chars);
-  /** By the place that the storage names. */
-  readonly #lookups = new WeakMap<object, FairSemaphore>();
-  readonly #verifications = limitLookups(maxVerifications);
+  /** Stale never: each request checks the grant, and the version of the keys. */
+  readonly #known = new Cache<Known>(maxKnownChars, charsOf);
+  readonly #verifications = new FairSemaphore({
+    max: maxVerifications,
+    maxOfKey: maxVerifications / 2,
+    maxWaiting: maxWaitingVerifications,
+    maxWaitMs: maxVerificationWaitMs,
+    refusal: () =>
+      new Problem('overloaded', 'Too many requests with new tokens are waiting. Try again later.'),
+  });
   readonly #limits: RequestLimits;
   readonly #uses: TokenUses;
   /** Undefined if only our own tokens are accepted. */
@@ -95,7 +105,7 @@ export class Authentication {
 
   /** The family of the token, if it has been accepted before. It can have ended since. */
   familyOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
-    return this.#known.get(authorization)?.family;
+    return this.#known.get(authorization)?.grant.family;
   }
 
   async #authorize(
@@ -104,13 +114,6 @@ export class Authentication {
     scopes: readonly Scope[],
     readPage?: PageReader,
   ): Promise<void> {
-    let ahead: { grant: Grant; page: Promise<PlantPage> | undefined } | undefined;
-    const readAhead = (cached: Grant) => {
-      const isUseful = grantsAny(cached, scopes) && stateOf(cached, Date.now()) === 'active';
-      if (!isUseful || this.#limits.hasRefused(cached)) return;
-      ahead = { grant: cached, page: readPage?.(request, cached.caller) };
-      ahead.page?.catch(() => {}); // it may not be needed
-    };
     const { authorization } = request.headers;
     if (authorization === undefined) {
       reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
@@ -122,13 +125,20 @@ export class Authentication {
       if (headerCount(request.raw, 'authorization') > 1) {
         throw refused('Send exactly one Authorization header.');
       }
-      const known = this.#knownCredential(authorization);
-      const grant = await (known === undefined
-        ? this.#lookUp(authorization, request, reply)
-        : this.#storage.identify(known, readPage && readAhead));
+      const entry =
+        this.#knownOf(authorization) ?? (await this.#entryOf(authorization, request, reply));
+      const { credential, grant: former } = entry;
+      let page: Promise<PlantPage> | undefined;
+      const readAhead = () => {
+        if (former === undefined || !this.#isUsable(former, scopes)) return;
+        page = readPage?.(request, former.caller);
+        page?.catch(() => {}); // it may not be needed
+      };
+      const grant = await this.#storage.identify(credential, former, readPage && readAhead);
       if (grant === undefined) {
         throw refused('There is no such token. Check that it was created for this service.');
       }
+      if (grant !== former) this.#known.set(entry.header, { ...entry, grant });
       const nowMs = Date.now();
       const state = stateOf(grant, nowMs);
       if (state !== 'active') throw tokenEnded(state);
@@ -137,7 +147,7 @@ export class Authentication {
       this.#uses.note(grant, nowMs);
       assertScope(grant, scopes);
       request.grant = grant;
-      if (ahead?.grant === grant) request.page = ahead.page;
+      if (grant === former) request.page = page;
     } catch (error) {
       if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
       throw error;
@@ -145,44 +155,37 @@ export class Authentication {
   }
 
   /** Undefined if the header is new, or the keys have changed since its JWT was verified. */
-  #knownCredential(authorization: string): Credential | undefined {
-    const { credential, keysVersion } = this.#known.get(authorization) ?? {};
+  #knownOf(header: string): Known | undefined {
+    const known = this.#known.get(header);
+    const keysVersion = known?.keysVersion;
     const isCurrent = keysVersion === undefined || keysVersion === this.#verifier?.keysVersion;
-    return isCurrent ? credential : undefined;
+    return isCurrent ? known : undefined;
   }
 
-  async #lookUp(
+  /** Whether a page that is read for the grant is probably sent. */
+  #isUsable(grant: Grant, scopes: readonly Scope[]): boolean {
+    const isActive = stateOf(grant, Date.now()) === 'active';
+    return isActive && grantsAny(grant, scopes) && !this.#limits.hasRefused(grant);
+  }
+
+  async #entryOf(
     authorization: string,
     request: FastifyRequest,
     reply: FastifyReply,
-  ): Promise<Grant | undefined> {
-    const client = this.#limits.clientOf(request);
+  ): Promise<Entry> {
     const token = tokenIn(authorization);
     // The scheme can have any case, and any number of spaces behind it. One of these forms is cached.
     const header = `Bearer ${token}`;
-    const known = this.#knownCredential(header);
-    if (known !== undefined) return this.#storage.identify(known);
-    let credential: Credential;
-    let keysVersion: number | undefined;
+    const known = this.#knownOf(header);
+    if (known !== undefined) return known;
     if (this.#verifier !== undefined && isJwt(token)) {
       this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
-      ({ keysVersion } = this.#verifier); // read first, so that it is never newer than the key
-      credential = await this.#verify(this.#verifier, token, client);
-    } else if (isToken(token)) {
-      credential = credentialOf(token);
-    } else {
-      throw refused('This is not a Plant Store token. Check that you copied all of it.');
+      const { keysVersion } = this.#verifier; // read first, so that it is never newer than the key
+      const client = this.#limits.clientOf(request);
+      return { header, credential: await this.#verify(this.#verifier, token, client), keysVersion };
     }
-    const place = this.#storage.placeOf(credential);
-    const lookups = this.#lookups.get(place) ?? limitLookups(this.#storage.maxLookups);
-    this.#lookups.set(place, lookups);
-    const grant = await lookups.run(client, () => this.#storage.identify(credential));
-    if (grant === undefined) return undefined;
-    const { read, write } = grant.caller;
-    const owners = read === 'all' ? 0 : read.length + write.length;
-    const chars = header.length + entryOverheadChars + owners * ownerChars;
-    this.#known.set(header, { credential, family: grant.family, chars, keysVersion });
-    return grant;
+    if (isToken(token)) return { header, credential: credentialOf(token) };
+    throw refused('This is not a Plant Store token. Check that you copied all of it.');
   }
 
   /** Anybody can make up tokens that need a verification, so their number in progress is limited for each client. */
@@ -190,6 +193,11 @@ export class Authentication {
     const key = await verifier.findKey(token); // outside of the limit, because it can wait for the provider
     return this.#verifications.run(client, () => verifier.verify(token, key));
   }
+}
+
+function charsOf({ header, grant: { caller } }: Known): number {
+  const owners = caller.read === 'all' ? 0 : caller.read.length + caller.write.length;
+  return header.length + entryOverheadChars + owners * ownerChars;
 }
 
 /** Whether the text has the form of a JWT. Our own tokens have no dots. */

@@ -37,7 +37,7 @@ export const pageHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-/** The weight of each member of Accept or Accept-Encoding (RFC 9110, section 12.4.2). */
+/** The weight of each member of Accept-Encoding (RFC 9110, section 12.4.2). */
 export function weightsIn(field = ''): Map<string, number> {
   const weights = new Map<string, number>();
   for (const one of field.toLowerCase().split(',')) {

@@ -6,10 +6,9 @@ import type { Logger } from 'pino';
 import { errorChannel } from '../../shared/metrics.ts';
 import { defect, Problem, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
-import { FailureLog } from './failure-log.ts';
+import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { setPrivateHeaders } from './headers.ts';
 import { maxBodyBytes, maxHeaderBytes, maxHeaders } from '../limits.ts';
-import { prefersPage, sendNotFoundPage } from './not-found.ts';
 import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
@@ -96,23 +95,25 @@ export function sendProblem(
   }
   const { id } = reply.request;
   setPrivateHeaders(reply.code(status).header('x-request-id', id));
-  const body = problemBody(problem, id, pathPrefix);
-  // No Vary is needed, because problems are never cached.
-  if (problem.kind === 'path-not-found' && prefersPage(reply.request)) {
-    return sendNotFoundPage(reply, pathPrefix);
-  }
-  return sendText(reply, problemMediaType, body);
+  return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
+
+/** Maximum number of failures of a kind that are logged in a second. */
+const maxEntriesPerSecond = 20;
 
 /** The error handler of the app: sends any error as a problem, and logs it if the service failed. */
 export function problemHandler(log: Logger, pathPrefix: string) {
-  const failures = new FailureLog(log);
+  // By kind. Clients without a token can cause some at any rate, and must not fill the disk.
+  const entries = new TokenBuckets({ requests: maxEntriesPerSecond, windowSeconds: 1 });
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
-    const { status } = problemResponses[problem.kind];
+    const { kind, cause = problem } = problem;
+    const { status } = problemResponses[kind];
     const isFailure = status === 500 || status === 503; // others are errors of the client
     // write-health.ts logs a full disk once.
-    if (isFailure && problem.kind !== 'storage-full') failures.add(request.id, problem);
+    if (isFailure && kind !== 'storage-full' && entries.take(kind).isAllowed) {
+      log.error({ requestId: request.id, kind, err: cause }, 'request failed');
+    }
     return sendProblem(reply, problem, pathPrefix);
   };
 }

@@ -22,7 +22,7 @@ const batchChars = 72 * 1024;
 const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
 const firstBatchItems = 128;
 
-/** Memory of a stream, or for the next batch of a page: two batches, and the copies that Node makes. */
+/** Memory of a stream: two batches, and the copies that Node makes. A page needs it besides its items. */
 const streamBytes = 256 * 1024;
 /** A whole body: the longest names and texts of its items take this much each. */
 const maxItemBytes = 3 * 1024;
@@ -38,9 +38,11 @@ export interface List<Cursor extends string | number> {
   /** Maximum number of items in a batch: reading it must not take much longer than other requests. */
   maxBatchItems: number;
   /** The text of the body before, between and after its arrays. */
-  frame: readonly [string, ...string[], string];
+  frame: Frame;
   read: (range: Range<Cursor>) => Promise<Batch<Cursor>>;
 }
+
+type Frame = readonly [string, ...string[], string];
 
 /** Parameters of a list. Arrays are repeated in URLs. */
 interface Query {
@@ -59,6 +61,9 @@ export interface Batch<Cursor> {
   /** The cursor of the last item; undefined at the end of the list. */
   next: Cursor | undefined;
 }
+
+/** Resolves to the next batch, and to undefined at the end. */
+type BatchReader<Cursor> = () => Promise<Batch<Cursor> | undefined>;
 
 /** What all lists share. */
 export interface ListOptions {
@@ -93,13 +98,10 @@ export async function sendList<Cursor extends string | number>(
   const isStream = query.limit === undefined && frame.length === 2;
   const items = isStream ? 0 : (query.limit ?? maxItems);
   const bytes = streamBytes + items * maxItemBytes;
-  const { growTo, reduceTo } = await unread.reserve(request.grant.caller, reply.raw, bytes);
-  const beforeRead = async (readBytes: number) => {
-    await growTo(readBytes + streamBytes);
-    assertConnected(reply);
-  };
+  const reduceTo = await unread.reserve(request.grant.caller, reply.raw, bytes);
+  const readNext = batchReader(list, reply);
   if (isStream) {
-    const chunks = chunksOf(list, beforeRead);
+    const chunks = chunksOf(frame, readNext);
     const { value, done } = await chunks.next();
     if (done === true) {
       reduceTo(Buffer.byteLength(value));
@@ -111,7 +113,7 @@ export async function sendList<Cursor extends string | number>(
     body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
     return sendJson(reply, body);
   }
-  const { arrays, next } = await readPage(list, beforeRead);
+  const { arrays, next } = await readPage(frame, readNext);
   const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
   reduceTo(Buffer.byteLength(json));
   if (query.limit !== undefined && next !== undefined) {
@@ -128,18 +130,13 @@ export function assertConnected({ raw }: FastifyReply): void {
 
 /** A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays. */
 async function readPage<Cursor extends string | number>(
-  list: List<Cursor>,
-  beforeRead: (readBytes: number) => Promise<void>,
+  frame: Frame,
+  readNext: BatchReader<Cursor>,
 ): Promise<Batch<Cursor>> {
-  const arrays = list.frame.slice(1).map((): string[] => []);
+  const arrays = frame.slice(1).map((): string[] => []);
   let next: Cursor | undefined;
-  let bytes = 0;
-  const readNext = batchReader(list, () => beforeRead(bytes));
   for (let batch = await readNext(); batch !== undefined; batch = await readNext()) {
-    for (const [at, items] of batch.arrays.entries()) {
-      if (items !== '') arrays[at]?.push(items);
-      bytes += Buffer.byteLength(items);
-    }
+    for (const [at, items] of batch.arrays.entries()) if (items !== '') arrays[at]?.push(items);
     ({ next } = batch);
   }
   return { arrays: arrays.map((items) => items.join()), next };
@@ -149,12 +146,10 @@ async function readPage<Cursor extends string | number>(
  * Yields the text of a list with one array, and returns the last chunk. While the client reads a chunk, nothing here
  * holds that chunk or its batch.
  */
-async function* chunksOf<Cursor extends string | number>(
-  list: List<Cursor>,
-  beforeRead: (readBytes: number) => Promise<void>,
+async function* chunksOf<Cursor>(
+  [start, end]: Frame,
+  readNext: BatchReader<Cursor>,
 ): AsyncGenerator<string, string> {
-  const [start, end] = list.frame;
-  const readNext = batchReader(list, () => beforeRead(0));
   let parts: string[] = [start];
   let [chars, separator] = [0, ''];
   const addNext = async (): Promise<boolean> => {
@@ -198,17 +193,16 @@ function streamOf(first: string, others: AsyncGenerator<string, string>): Readab
   });
 }
 
-/** Returns a function that resolves to the next batch, and to undefined at the end. */
 function batchReader<Cursor extends string | number>(
   { after: first, query, maxBatchItems, read }: List<Cursor>,
-  beforeRead: () => Promise<void>,
-): () => Promise<Batch<Cursor> | undefined> {
+  reply: FastifyReply,
+): BatchReader<Cursor> {
   let after: Cursor | undefined = first;
   let left = query.limit ?? Infinity;
   let items = firstBatchItems;
   return async () => {
     while (after !== undefined && left > 0) {
-      await beforeRead();
+      assertConnected(reply);
       const limit = Math.min(left, items, maxBatchItems);
       const batch: Batch<Cursor> = await read({ after, limit });
       const chars = batch.arrays.join().length;

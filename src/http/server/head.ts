@@ -13,7 +13,6 @@ import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
 const listHeaders = {
   'If-Match': ',',
   'If-None-Match': ',',
-  Accept: ',',
   'Accept-Encoding': ',',
   'Content-Type': ';',
 };

@@ -1,8 +1,9 @@
 /**
- * What the sender of a request may do, in PostgreSQL: read in full only if no current grant is cached.
+ * What the sender of a request may do, in PostgreSQL: read in full only if the known grant is not current.
  */
 import {
   maxOwnersInReach,
+  userKey,
   type Caller,
   type Credential,
   type Grant,
@@ -17,10 +18,9 @@ import { Problem } from '../../problem.ts';
 import { sql, type Row } from '../../sql/statement.ts';
 import { problemOf } from '../errors.ts';
 import { GrantsVersions, newGrantsVersion } from './grants-version.ts';
-import { keyOf } from './names.ts';
 import type { Engine } from '../../sql/write.ts';
 import type { Servers } from '../servers.ts';
-import type { BoundStatement, Pool } from '../pool/pool.ts';
+import type { BoundStatement } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
 /** The terms of a token, its user, and the version of the grants of their store. A JWT has no terms. */
@@ -35,7 +35,10 @@ type GrantRow = readonly [
   grantsVersion: number,
 ];
 
-/** Maximum age of a cached grant. */
+/** The turn of all tokens that are new to this process: anybody can make up any number of them. */
+const newTokens = 'new tokens';
+
+/** Maximum age of a known grant: after changes by hand that set no new version, whoever made them notices. */
 const maxAgeMs = 10_000;
 
 /** The shares in effect, as JSON: a list of lists is no type of SQL. */
@@ -100,13 +103,9 @@ export function changeGrantsVersion(store: number): BoundStatement {
 
 /** The part of the storage of identities that requests need most. */
 export class Grants {
-  /** More would delay the reads of other requests. */
-  readonly maxLookups = 32;
   readonly #servers: Servers;
   readonly #engine: Engine;
   readonly #versions: GrantsVersions;
-  /** Stale for 10 s after changes by hand that set no new version: whoever makes them notices. */
-  readonly #cache = new WeakMap<Credential, { grant: Grant; untilMs: number }>();
 
   constructor(servers: Servers, engine: Engine) {
     this.#servers = servers;
@@ -114,17 +113,14 @@ export class Grants {
     this.#versions = new GrantsVersions(servers);
   }
 
-  placeOf({ store, claims }: Credential): Pool {
-    return this.#servers.placeOf(claims === undefined ? store : keyOf(claims.storeName));
-  }
-
   /** Limits the time of all statements together, including queries that others have started. */
   async identify(
     credential: Credential,
-    onCheck: (cached: Grant) => void = () => {},
+    known?: Grant,
+    onWait?: () => void,
   ): Promise<Grant | undefined> {
     try {
-      return await withTimeout(this.#identify(credential, onCheck));
+      return await withTimeout(this.#identify(credential, known, onWait));
     } catch (error) {
       throw problemOf(error);
     }
@@ -132,26 +128,25 @@ export class Grants {
 
   async #identify(
     credential: Credential,
-    onCheck: (cached: Grant) => void,
+    known?: Grant,
+    onWait?: () => void,
   ): Promise<Grant | undefined> {
-    const { grant: cached, untilMs = 0 } = this.#cache.get(credential) ?? {};
-    if (cached !== undefined && performance.now() < untilMs) {
-      const current = this.#versions.current(cached.caller.store);
-      onCheck(cached);
-      if ((await current) === cached.caller.identified[0]) return cached;
+    if (known !== undefined && performance.now() < known.readAtMs + maxAgeMs) {
+      const current = this.#versions.current(known.caller.store);
+      onWait?.();
+      if ((await current) === known.caller.identified[0]) return known;
     }
-    const grant = await (credential.claims === undefined
-      ? this.#findToken(credential)
-      : this.#findUser(credential));
-    if (grant !== undefined) {
-      this.#cache.set(credential, { grant, untilMs: performance.now() + maxAgeMs });
-    }
-    return grant;
+    return credential.claims === undefined
+      ? this.#findToken(credential, known === undefined ? newTokens : userKey(known.caller))
+      : this.#findUser(credential);
   }
 
-  async #findToken({ tokenHash, store }: TokenCredential): Promise<Grant | undefined> {
+  async #findToken(
+    { tokenHash, store }: TokenCredential,
+    turn: string,
+  ): Promise<Grant | undefined> {
     const values = [store, Buffer.from(tokenHash)];
-    const [row] = await this.#servers.read(store, grantSql.findByToken, values);
+    const [row] = await this.#servers.read(store, grantSql.findByToken, values, turn);
     return row && grantOfRow({ tokenHash }, store, row);
   }
 

@@ -40,8 +40,6 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
-  /** Stale never: each batch of reads calls `refresh` first, in its transaction. */
-  let cache = new WeakMap<Credential, Grant>();
   /** The version of all grants; undefined if it is not known. */
   let currentVersion: number | undefined;
 
@@ -70,20 +68,15 @@ export function openGrants(prepare: Prepare) {
   }
 
   return {
-    /** Drops cached grants if any token, user or share has changed. Call it after another connection has written. */
+    /** Each batch of reads calls it in its transaction if another connection has written. */
     refresh(): void {
-      const version = readVersion();
-      if (version !== currentVersion) cache = new WeakMap();
-      currentVersion = version;
+      currentVersion = readVersion();
     },
 
-    /** Undefined if there is no such token, or if the user of a JWT has to be created. */
-    findCached(credential: Credential): Grant | undefined {
-      const cached = cache.get(credential);
-      if (cached !== undefined) return cached;
-      const grant = find(credential);
-      if (grant !== undefined) cache.set(credential, grant);
-      return grant;
+    /** The known grant if it is current. Undefined if there is no such token, or if the user of a JWT has to be created. */
+    current(credential: Credential, known?: Grant): Grant | undefined {
+      const isCurrent = known !== undefined && known.caller.identified[0] === currentVersion;
+      return isCurrent ? known : find(credential);
     },
 
     /**
