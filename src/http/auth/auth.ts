@@ -14,6 +14,7 @@ import {
 import type { IdentityStorage } from '../../access/identity-storage.ts';
 import { Cache } from '../../shared/cache.ts';
 import type { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { maxAgeMs } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
 import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
@@ -48,8 +49,8 @@ interface Known {
   credential: Credential;
   family: string;
   chars: number;
-  /** The version of the keys that verified a JWT. */
-  keysVersion: number | undefined;
+  /** When a JWT has to be verified again. */
+  untilMs: number;
 }
 
 /** Starts to read the page that a request needs; undefined if its query is not valid, or it needs more than one page. */
@@ -57,7 +58,7 @@ type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage
 
 export class Authentication {
   readonly #storage: IdentityStorage;
-  /** Stale never: it depends only on its header, and on the keys, whose version each request compares. */
+  /** Stale for `maxAgeMs`, if the provider withdraws the key of a JWT: nobody notices but its operator. */
   readonly #known = new Cache<Known>(maxKnownChars, ({ chars }) => chars);
   /** By the place that the storage names. */
   readonly #lookups = new WeakMap<object, FairSemaphore>();
@@ -122,10 +123,10 @@ export class Authentication {
       if (headerCount(request.raw, 'authorization') > 1) {
         throw refused('Send exactly one Authorization header.');
       }
-      const known = this.#knownCredential(authorization);
-      const grant = await (known === undefined
-        ? this.#lookUp(authorization, request, reply)
-        : this.#storage.identify(known, readPage && readAhead));
+      const known = this.#known.get(authorization);
+      const grant = await (isCurrent(known)
+        ? this.#storage.identify(known.credential, readPage && readAhead)
+        : this.#lookUp(authorization, request, reply));
       if (grant === undefined) {
         throw refused('There is no such token. Check that it was created for this service.');
       }
@@ -144,13 +145,6 @@ export class Authentication {
     }
   }
 
-  /** Undefined if the header is new, or the keys have changed since its JWT was verified. */
-  #knownCredential(authorization: string): Credential | undefined {
-    const { credential, keysVersion } = this.#known.get(authorization) ?? {};
-    const isCurrent = keysVersion === undefined || keysVersion === this.#verifier?.keysVersion;
-    return isCurrent ? credential : undefined;
-  }
-
   async #lookUp(
     authorization: string,
     request: FastifyRequest,
@@ -160,13 +154,14 @@ export class Authentication {
     const token = tokenIn(authorization);
     // The scheme can have any case, and any number of spaces behind it. One of these forms is cached.
     const header = `Bearer ${token}`;
-    const known = this.#knownCredential(header);
-    if (known !== undefined) return this.#storage.identify(known);
+    const known = this.#known.get(header);
+    if (isCurrent(known)) return this.#storage.identify(known.credential);
     let credential: Credential;
-    let keysVersion: number | undefined;
+    let untilMs = Infinity;
     if (this.#verifier !== undefined && isJwt(token)) {
-      this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
-      ({ keysVersion } = this.#verifier); // read first, so that it is never newer than the key
+      // Verifying it would cost much more than a lookup.
+      if (known === undefined) this.#limits.checkFailures(request, reply, false);
+      untilMs = performance.now() + maxAgeMs;
       credential = await this.#verify(this.#verifier, token, client);
     } else if (isToken(token)) {
       credential = credentialOf(token);
@@ -181,7 +176,7 @@ export class Authentication {
     const { read, write } = grant.caller;
     const owners = read === 'all' ? 0 : read.length + write.length;
     const chars = header.length + entryOverheadChars + owners * ownerChars;
-    this.#known.set(header, { credential, family: grant.family, chars, keysVersion });
+    this.#known.set(header, { credential, family: grant.family, chars, untilMs });
     return grant;
   }
 
@@ -190,6 +185,11 @@ export class Authentication {
     const key = await verifier.findKey(token); // outside of the limit, because it can wait for the provider
     return this.#verifications.run(client, () => verifier.verify(token, key));
   }
+}
+
+/** Whether the header has been accepted before, and its JWT need not be verified again. */
+function isCurrent(known: Known | undefined): known is Known {
+  return known !== undefined && performance.now() < known.untilMs;
 }
 
 /** Whether the text has the form of a JWT. Our own tokens have no dots. */
