@@ -2,13 +2,11 @@
  * The dialog with the deleted plants that the user can restore, the newest deletion first.
  */
 import type { DeletedPlant, Plant, Token } from '../../client/client.ts';
-import { printable } from '../../client/printable.ts';
 import type { Connection } from '../session/connection.ts';
-import { element, joined, sentence, show, type Text } from '../shared/dom.ts';
+import { sentence, show, type Text } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
-import { whileBusy } from '../shared/form.ts';
 import { restore } from '../table/delete-plants.ts';
-import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 /** How many plants the dialog shows, and how many more at each press. */
 const moreCount = 50;
@@ -80,16 +78,12 @@ export class BinDialog extends MenuDialog {
       sentence`deleted by ${deletedBy}`,
       formatTime(deletedAt),
     ];
-    const details = element('p', { className: 'entry-facts hint' }, joined(facts, ' · '));
-    if (!this.#canRestore) return element('li', {}, nameOf(name), details);
-    const button = element(
-      'button',
-      { type: 'button', ariaLabel: printable(`Restore ${name}`) },
-      'Restore',
+    if (!this.#canRestore) return entryOf(name, facts);
+    return entryOf(
+      name,
+      facts,
+      this.entryButton(['Restore', name], () => this.#restore(plant)),
     );
-    const press = () => this.form.run(() => this.#restore(plant));
-    button.addEventListener('click', () => void whileBusy(button, press));
-    return element('li', {}, nameOf(name), button, details);
   }
 
   async #restore(plant: DeletedPlant): Promise<Text> {
