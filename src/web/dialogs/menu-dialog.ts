@@ -1,7 +1,7 @@
 /**
  * A dialog of a menu: a form, and lists that it loads again after each change.
  */
-import type { PlantStore, Token } from '../../client/client.ts';
+import type { PlantStore, Scope, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import { printable } from '../../client/printable.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
@@ -47,6 +47,11 @@ export abstract class MenuDialog {
     this.#opener.focus(); // it gets the focus back
     this.dialog.showModal();
     await whileBusy(this.#lists, () => this.form.run(() => this.load()));
+  }
+
+  /** Whether the token of the page grants this. */
+  protected can(scope: Scope): boolean {
+    return this.connection.info?.scopes.includes(scope) === true;
   }
 
   /** Runs a task after the ones before, so that no list is older than a change that it should show. */

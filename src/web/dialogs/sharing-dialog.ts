@@ -16,7 +16,6 @@ export class SharingDialog extends MenuDialog {
   readonly #onOwners: () => void;
   readonly #user = byId('sharing-user', HTMLInputElement);
   readonly #access = byId('sharing-access', HTMLSelectElement);
-  #canShare = false;
   /** Those who share with the user, as far as the table is known to show their plants. */
   #owners = '';
 
@@ -27,9 +26,8 @@ export class SharingDialog extends MenuDialog {
   }
 
   protected prepare(info: Token): void {
-    this.#canShare = info.scopes.includes('shares:write');
-    show('sharing-form', this.#canShare);
-    show('sharing-refused', !this.#canShare);
+    show('sharing-form', this.can('shares:write'));
+    show('sharing-refused', !this.can('shares:write'));
     setText('sharing-command', commandOf(info));
   }
 
@@ -71,7 +69,7 @@ export class SharingDialog extends MenuDialog {
 
   #givenEntry({ user, access }: Share): HTMLElement {
     const name = `sharing with ${user}`;
-    if (!this.#canShare) return this.#entry(user, textOf(accessTexts[access]), name);
+    if (!this.can('shares:write')) return this.#entry(user, textOf(accessTexts[access]), name);
     const select = element(
       'select',
       { ariaLabel: printable(`What ${user} can do`) },
@@ -90,7 +88,7 @@ export class SharingDialog extends MenuDialog {
 
   /** Who shares with whom, and the button that ends what has this name. */
   #entry(user: string, access: HTMLElement, name: string): HTMLElement {
-    if (!this.#canShare) return element('li', {}, nameOf(user), access);
+    if (!this.can('shares:write')) return element('li', {}, nameOf(user), access);
     const question = () => ({
       title: sentence`End sharing with “${user}”?`,
       text: sentence`Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
