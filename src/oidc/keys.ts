@@ -2,27 +2,19 @@
  * The public keys of the identity provider. They are fetched when the service starts, when a token names an unknown
  * key, and from time to time to notice that a key was withdrawn. Known keys remain in use if a fetch fails.
  */
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { JWK } from 'jose';
+import { createLocalJWKSet, type CryptoKey, type JWK, type JWSHeaderParameters } from 'jose';
 import { Problem } from '../problem.ts';
-import { fetchIntervalMs, fetchKeys } from './fetch.ts';
+import { isProtected, maxAgeMs } from './options.ts';
 
-/** Older keys are fetched again, and remain in use meanwhile. */
-const maxAgeMs = 5 * 60_000;
-const maxKeys = 100;
+/** Time from the start of one fetch to the next, and so the maximum time to fetch the metadata and the keys. */
+export const fetchIntervalMs = 3_000;
+/** Maximum length of a response, uncompressed. */
+const maxResponseChars = 256 * 1024;
 /** Weaker keys can be broken, and larger ones cost too much time. */
 const minRsaBits = 2_048;
 const maxRsaBits = 8_192;
-
-/** RSA, and the curves of the other allowed algorithms. */
-const usableTypes = ['RSA', 'P-256', 'P-384', 'P-521', 'Ed25519'];
-
-export interface ProviderKey {
-  readonly key: KeyObject;
-  /** The only algorithm that the key is for; undefined if the provider names none. */
-  readonly alg: string | undefined;
-}
 
 /** Called after each fetch. `failure` is undefined if it succeeded, and `unusable` describes unusable keys. */
 export type OnFetch = (failure: unknown, unusable: readonly string[]) => void;
@@ -30,24 +22,16 @@ export type OnFetch = (failure: unknown, unusable: readonly string[]) => void;
 export class ProviderKeys {
   readonly #issuer: string;
   readonly #onFetch: OnFetch;
-  /** Stale for 5 minutes: an operator who withdraws a key notices that its tokens are still accepted. */
-  #keys: ReadonlyMap<string, ProviderKey> = new Map();
-  #version = 0;
+  /** Stale for `maxAgeMs`: an operator who withdraws a key notices that its tokens are still accepted. */
+  #keys = createLocalJWKSet({ keys: [] });
   #fetching: Promise<void> | undefined;
   /** When the last successful fetch began. */
   #fetchedMs = -Infinity;
   #nextFetchMs = 0;
-  /** Why the last fetch failed; undefined if it succeeded. */
-  #failure: unknown;
 
   constructor(issuer: string, onFetch: OnFetch) {
     this.#issuer = issuer;
     this.#onFetch = onFetch;
-  }
-
-  /** Changes when a key was withdrawn or replaced: what it has signed must be verified again. */
-  get version(): number {
-    return this.#version;
   }
 
   /** Fetches the keys in the background unless they are new. */
@@ -57,23 +41,23 @@ export class ProviderKeys {
   }
 
   /**
-   * The key with this id; undefined if the provider has none. An unknown key waits for a fetch that begins after this
-   * call, because the provider may just have added it. Rejects with a Problem if the provider does not respond.
+   * The key for this id and algorithm; undefined if the provider has none. An unknown key waits for a fetch that begins
+   * after this call, because the provider may just have added it. Rejects with a Problem if the provider does not
+   * respond.
    */
-  async find(id: string): Promise<ProviderKey | undefined> {
+  async find(header: JWSHeaderParameters): Promise<CryptoKey | undefined> {
     const askedMs = performance.now();
     this.refresh();
-    while (!this.#keys.has(id) && this.#fetchedMs < askedMs) await this.#fetch();
-    return this.#keys.get(id);
+    for (;;) {
+      const key = await this.#keys(header).catch(() => undefined); // it rejects if no key, or not one alone, matches
+      if (key !== undefined || this.#fetchedMs >= askedMs) return key;
+      await this.#fetch();
+    }
   }
 
-  /** All callers share one fetch. After a failed one, calls fail immediately until the next one is due. */
-  async #fetch(): Promise<void> {
-    if (this.#failure !== undefined && performance.now() < this.#nextFetchMs) {
-      throw providerUnavailable(this.#failure);
-    }
-    this.#fetching ??= this.#fetchNext().finally(() => (this.#fetching = undefined));
-    await this.#fetching;
+  /** All callers share one fetch. */
+  #fetch(): Promise<void> {
+    return (this.#fetching ??= this.#fetchNext().finally(() => (this.#fetching = undefined)));
   }
 
   async #fetchNext(): Promise<void> {
@@ -81,66 +65,69 @@ export class ProviderKeys {
     const startedMs = performance.now();
     this.#nextFetchMs = startedMs + fetchIntervalMs;
     try {
-      const { keys, faults } = parseKeys(await fetchKeys(this.#issuer));
-      const isSame = ([id, { key }]: [string, ProviderKey]) => keys.get(id)?.key.equals(key);
-      if (![...this.#keys].every(isSame)) this.#version++;
-      this.#keys = keys;
+      const { keys, faults } = usableKeys(await fetchKeys(this.#issuer));
+      this.#keys = createLocalJWKSet({ keys });
       this.#fetchedMs = startedMs;
-      this.#failure = undefined;
       this.#onFetch(undefined, faults);
-    } catch (error) {
-      this.#failure = error;
-      this.#onFetch(error, []);
-      throw providerUnavailable(error);
+    } catch (cause) {
+      this.#onFetch(cause, []);
+      const detail =
+        'The identity provider does not respond, so the token cannot be verified. Try again later.';
+      throw new Problem('provider-unavailable', detail, { cause });
     }
   }
 }
 
-function providerUnavailable(cause: unknown): Problem {
-  return new Problem(
-    'provider-unavailable',
-    'The identity provider does not respond, so the token cannot be verified. Try again later.',
-    { cause },
-  );
+/** Fetches the keys by OpenID Connect Discovery. Throws if the provider does not respond as it should. */
+async function fetchKeys(issuer: string): Promise<Record<string, unknown>> {
+  const signal = AbortSignal.timeout(fetchIntervalMs);
+  try {
+    const metadataAddress = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+    const { issuer: named, jwks_uri: address } = await fetchJson(metadataAddress, signal);
+    if (named !== issuer) throw new Error(`the issuer of the metadata is ${JSON.stringify(named)}`);
+    // A provider elsewhere must not make the service send requests to this machine.
+    const isOnSameNetwork = String(address).startsWith(`${new URL(issuer).protocol}//`);
+    if (typeof address !== 'string' || !isProtected(address) || !isOnSameNetwork) {
+      throw new Error(`the jwks_uri of the metadata is ${JSON.stringify(address)}`);
+    }
+    return await fetchJson(address, signal);
+  } catch (cause) {
+    if (!signal.aborted) throw cause;
+    const reason = `the provider does not respond within ${fetchIntervalMs / 1_000} s`;
+    throw new Error(reason, { cause });
+  }
+}
+
+/** The provider or a network in between may be broken or hostile, so the length is limited, and redirects are refused. */
+async function fetchJson(address: string, signal: AbortSignal): Promise<Record<string, unknown>> {
+  const headers = { accept: 'application/json' };
+  const { status, body } = await fetch(address, { headers, signal, redirect: 'error' });
+  if (status !== 200 || body === null) throw new Error(`${address} responds with status ${status}`);
+  let text = '';
+  for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (text.length > maxResponseChars) throw new Error(`${address} sends too much`); // this cancels the rest
+  }
+  return Object(JSON.parse(text));
 }
 
 /**
- * The keys for signatures by their ids. Skips keys that cannot be used, as RFC 7517 asks. Throws if no key is left,
- * because such a response must not replace the keys in use.
+ * The keys that can be used (RFC 7517), and what is wrong with the others. Throws if no key is left, because such a
+ * response must not replace the keys in use.
  */
-function parseKeys(answer: unknown): { keys: Map<string, ProviderKey>; faults: string[] } {
-  const list = typeof answer === 'object' && answer !== null && 'keys' in answer && answer.keys;
-  if (!Array.isArray(list) || list.length > maxKeys) {
-    throw new Error(`the response is not a set of at most ${maxKeys} keys`);
-  }
-  const keys = new Map<string, ProviderKey>();
+function usableKeys({ keys: listed }: Record<string, unknown>) {
+  const keys: JWK[] = [];
   const faults: string[] = [];
-  for (const jwk of list as unknown[]) {
-    if (!isForSignatures(jwk)) continue;
+  for (const jwk of Array.isArray(listed) ? listed : []) {
     try {
-      keys.set(jwk.kid, keyOf(jwk));
+      const { asymmetricKeyDetails } = createPublicKey({ key: jwk, format: 'jwk' });
+      const bits = asymmetricKeyDetails?.modulusLength ?? minRsaBits;
+      if (bits < minRsaBits || bits > maxRsaBits) throw new Error(`it has ${bits} bits`);
+      keys.push(jwk);
     } catch (error) {
-      faults.push(`${jwk.kid}: ${String(error)}`);
+      faults.push(`${jwk?.kid}: ${String(error)}`);
     }
   }
-  if (keys.size === 0) {
-    throw new Error(['the response has no usable key for signatures', ...faults].join('; '));
-  }
+  if (keys.length === 0) throw new Error(['the response has no usable key', ...faults].join('; '));
   return { keys, faults };
-}
-
-function keyOf(jwk: JWK): ProviderKey {
-  const key = createPublicKey({ key: jwk, format: 'jwk' });
-  const { modulusLength: bits = minRsaBits } = key.asymmetricKeyDetails ?? {};
-  if (bits < minRsaBits || bits > maxRsaBits) throw new Error(`it has ${bits} bits`);
-  return { key, alg: typeof jwk.alg === 'string' ? jwk.alg : undefined };
-}
-
-/** `createPublicKey` checks the other members. */
-function isForSignatures(value: unknown): value is JWK & { kid: string } {
-  if (typeof value !== 'object' || value === null) return false;
-  const { kid, kty, crv, use, key_ops: operations }: JWK = value;
-  if (typeof kid !== 'string' || (use !== undefined && use !== 'sig')) return false;
-  if (Array.isArray(operations) && !operations.includes('verify')) return false;
-  return usableTypes.includes((kty === 'RSA' ? kty : crv) ?? '');
 }

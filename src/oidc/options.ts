@@ -2,6 +2,12 @@
 export const tokenTypes = ['at+jwt', 'jwt'] as const;
 export type TokenType = (typeof tokenTypes)[number];
 
+/**
+ * How long the keys of the provider count before they are fetched again, and a verified token before it is verified
+ * again. So a withdrawn key stops working within twice this time.
+ */
+export const maxAgeMs = 150_000;
+
 /** How the page signs on: as a public client of the provider, which requests these scopes. */
 export interface PageSignOn {
   readonly issuer: string;
@@ -27,4 +33,11 @@ export interface OidcOptions {
   readonly managerValue?: string | undefined;
   /** What precedes the names of our scopes in the token. */
   readonly scopePrefix: string;
+}
+
+/** Whether responses from this URL are safe from tampering on the network: it is HTTPS, or on this machine. */
+export function isProtected(address: string): boolean {
+  const url = URL.parse(address);
+  if (url?.protocol === 'https:') return true;
+  return url?.protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
 }

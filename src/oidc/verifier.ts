@@ -6,13 +6,14 @@ import {
   decodeProtectedHeader,
   errors,
   jwtVerify,
+  type CryptoKey,
   type JWTVerifyOptions,
   type ProtectedHeaderParameters,
 } from 'jose';
 import type { Credential } from '../access/access.ts';
 import { hashToken } from '../access/token.ts';
 import { claimChecksOf, claimsOf, refused } from './claims.ts';
-import { ProviderKeys, type OnFetch, type ProviderKey } from './keys.ts';
+import { ProviderKeys, type OnFetch } from './keys.ts';
 import type { OidcOptions, TokenType } from './options.ts';
 
 /** Longer tokens are refused. */
@@ -49,12 +50,6 @@ export class Verifier {
     this.#keys = new ProviderKeys(options.issuer, onFetch);
   }
 
-  /** While this version stays the same, a verified token remains valid until it expires. */
-  get keysVersion(): number {
-    this.#keys.refresh();
-    return this.#keys.version;
-  }
-
   /** Fetches the keys in the background, so that the first token does not wait for them. */
   start(): void {
     this.#keys.refresh();
@@ -64,7 +59,7 @@ export class Verifier {
    * The key that the token claims to be signed with. Can take as long as two fetches of the keys. Rejects with a
    * Problem: `invalid-token`, or `provider-unavailable` if the key is unknown and the provider does not respond.
    */
-  async findKey(token: string): Promise<ProviderKey> {
+  async findKey(token: string): Promise<CryptoKey> {
     const { alg, kid, typ } = headerOf(token);
     if (alg === undefined || !algorithms.includes(alg)) {
       throw refused('The algorithm of the token is not allowed.');
@@ -74,17 +69,13 @@ export class Verifier {
       throw refused('The type (typ) of the token is not the one of an access token.');
     }
     if (typeof kid !== 'string') throw refused('The token does not name its key (kid).');
-    const found = await this.#keys.find(kid);
-    if (found === undefined)
-      throw refused('The identity provider has no key with the id of this token.');
-    if (found.alg !== undefined && found.alg !== alg) {
-      throw refused('The key of the token is for another algorithm.');
-    }
-    return found;
+    const found = await this.#keys.find({ alg, kid });
+    if (found !== undefined) return found;
+    throw refused('The identity provider has no key with the id and the algorithm of this token.');
   }
 
   /** Checks the signature and the claims. Rejects with the Problem `invalid-token`. */
-  async verify(token: string, { key }: ProviderKey): Promise<Credential> {
+  async verify(token: string, key: CryptoKey): Promise<Credential> {
     const { payload } = await jwtVerify(token, key, this.#checks).catch((error: unknown) => {
       throw refused(reasonOf(error));
     });

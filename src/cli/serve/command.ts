@@ -6,8 +6,7 @@ import {
   type CommandUnknownOpts,
 } from '@commander-js/extra-typings';
 import { idleTimeoutMs } from '../../http/limits.ts';
-import { isProtected } from '../../oidc/fetch.ts';
-import { tokenTypes } from '../../oidc/options.ts';
+import { isProtected, tokenTypes } from '../../oidc/options.ts';
 import { maxId } from '../../plants/ids.ts';
 import { Name } from '../../plants/plant.ts';
 import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';

@@ -14,6 +14,7 @@ import {
 import type { IdentityStorage } from '../../access/identity-storage.ts';
 import { Cache } from '../../shared/cache.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { maxAgeMs } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
 import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
@@ -49,8 +50,8 @@ const maxVerificationWaitMs = 1_000;
 interface Entry {
   header: string;
   credential: Credential;
-  /** The version of the keys that verified a JWT. */
-  keysVersion?: number | undefined;
+  /** When a JWT has to be verified again, on the clock of performance.now(). */
+  untilMs: number;
   /** The last one. Undefined if the header was not accepted before. */
   grant?: Grant | undefined;
 }
@@ -62,7 +63,7 @@ type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage
 
 export class Authentication {
   readonly #storage: IdentityStorage;
-  /** Stale never: each request checks the grant, and the version of the keys. */
+  /** Stale for `maxAgeMs`, if the provider withdraws the key of a JWT: nobody notices but its operator. */
   readonly #known = new Cache<Known>(maxKnownChars, charsOf);
   readonly #verifications = new FairSemaphore({
     max: maxVerifications,
@@ -125,8 +126,8 @@ export class Authentication {
       if (headerCount(request.raw, 'authorization') > 1) {
         throw refused('Send exactly one Authorization header.');
       }
-      const entry =
-        this.#knownOf(authorization) ?? (await this.#entryOf(authorization, request, reply));
+      const known = this.#known.get(authorization);
+      const entry = isCurrent(known) ? known : await this.#entryOf(authorization, request, reply);
       const { credential, grant: former } = entry;
       let page: Promise<PlantPage> | undefined;
       const readAhead = () => {
@@ -154,14 +155,6 @@ export class Authentication {
     }
   }
 
-  /** Undefined if the header is new, or the keys have changed since its JWT was verified. */
-  #knownOf(header: string): Known | undefined {
-    const known = this.#known.get(header);
-    const keysVersion = known?.keysVersion;
-    const isCurrent = keysVersion === undefined || keysVersion === this.#verifier?.keysVersion;
-    return isCurrent ? known : undefined;
-  }
-
   /** Whether a page that is read for the grant is probably sent. */
   #isUsable(grant: Grant, scopes: readonly Scope[]): boolean {
     const isActive = stateOf(grant, Date.now()) === 'active';
@@ -176,15 +169,16 @@ export class Authentication {
     const token = tokenIn(authorization);
     // The scheme can have any case, and any number of spaces behind it. One of these forms is cached.
     const header = `Bearer ${token}`;
-    const known = this.#knownOf(header);
-    if (known !== undefined) return known;
+    const known = this.#known.get(header);
+    if (isCurrent(known)) return known;
     if (this.#verifier !== undefined && isJwt(token)) {
-      this.#limits.checkFailures(request, reply, false); // verifying it would cost much more than a lookup
-      const { keysVersion } = this.#verifier; // read first, so that it is never newer than the key
+      // Verifying it would cost much more than a lookup.
+      if (known === undefined) this.#limits.checkFailures(request, reply, false);
+      const untilMs = performance.now() + maxAgeMs;
       const client = this.#limits.clientOf(request);
-      return { header, credential: await this.#verify(this.#verifier, token, client), keysVersion };
+      return { header, credential: await this.#verify(this.#verifier, token, client), untilMs };
     }
-    if (isToken(token)) return { header, credential: credentialOf(token) };
+    if (isToken(token)) return { header, credential: credentialOf(token), untilMs: Infinity };
     throw refused('This is not a Plant Store token. Check that you copied all of it.');
   }
 
@@ -193,6 +187,11 @@ export class Authentication {
     const key = await verifier.findKey(token); // outside of the limit, because it can wait for the provider
     return this.#verifications.run(client, () => verifier.verify(token, key));
   }
+}
+
+/** Whether the header has been accepted before, and its JWT need not be verified again. */
+function isCurrent(known: Known | undefined): known is Known {
+  return known !== undefined && performance.now() < known.untilMs;
 }
 
 function charsOf({ header, grant: { caller } }: Known): number {

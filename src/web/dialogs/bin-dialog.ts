@@ -1,26 +1,23 @@
 /**
  * The dialog with the deleted plants that the user can restore, the newest deletion first.
  */
-import type { DeletedPlant, Plant, Token } from '../../client/client.ts';
-import { printable } from '../../client/printable.ts';
+import type { DeletedPlant, Plant } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
-import { element, joined, sentence, show, type Text } from '../shared/dom.ts';
+import { sentence, show, type Text } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
-import { whileBusy } from '../shared/form.ts';
 import { restore } from '../table/delete-plants.ts';
-import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 /** How many plants the dialog shows, and how many more at each press. */
 const moreCount = 50;
+/** Maximum number of plants in a response. */
+const maxPage = 1_000;
 
 export class BinDialog extends MenuDialog {
   readonly #onBack: (plant: Plant) => void;
-  #user = '';
-  #canRestore = false;
   /** One more than is shown, if others follow. */
   #plants: DeletedPlant[] = [];
   #shown = 0;
-  #others: AsyncGenerator<DeletedPlant> | undefined;
 
   /** `onBack` is called with each plant that was restored. */
   constructor(connection: Connection, onBack: (plant: Plant) => void) {
@@ -28,34 +25,23 @@ export class BinDialog extends MenuDialog {
     this.#onBack = onBack;
   }
 
-  protected prepare({ user, scopes }: Token): void {
-    this.#user = user;
-    this.#canRestore = scopes.includes('plants:write');
+  protected prepare(): void {
     this.#plants = [];
     this.#shown = 0;
-    this.#others = undefined;
     this.#draw();
   }
 
   /** Shows the first plants, or more. */
   protected async load(): Promise<void> {
-    if (this.#others === undefined) {
-      this.#others = this.connection.store.listDeleted({ pageSize: moreCount + 1 });
-      this.#plants = [];
-    }
-    const others = this.#others;
     const wanted = this.#shown + moreCount;
-    try {
-      while (this.#plants.length <= wanted) {
-        const next = await others.next();
-        if (others !== this.#others) return; // the dialog was opened again meanwhile
-        if (next.done === true) break;
-        this.#plants.push(next.value);
+    this.#plants = await this.run(async (store) => {
+      const plants: DeletedPlant[] = [];
+      for await (const plant of store.listDeleted({ pageSize: Math.min(wanted + 1, maxPage) })) {
+        plants.push(plant);
+        if (plants.length > wanted) break;
       }
-    } catch (error) {
-      if (others === this.#others) this.#others = undefined; // it has ended: the next press reads all again
-      throw error;
-    }
+      return plants;
+    });
     this.#shown = wanted;
     this.#draw();
   }
@@ -76,24 +62,20 @@ export class BinDialog extends MenuDialog {
     const { name, tag, owner, deletedAt, deletedBy = 'the operator' } = plant;
     const facts: Text[] = [
       ...(tag === '' ? [] : [tag]),
-      ...(owner === this.#user ? [] : [sentence`owned by ${owner}`]),
+      ...(owner === this.connection.info?.user ? [] : [sentence`owned by ${owner}`]),
       sentence`deleted by ${deletedBy}`,
       formatTime(deletedAt),
     ];
-    const details = element('p', { className: 'entry-facts hint' }, joined(facts, ' · '));
-    if (!this.#canRestore) return element('li', {}, nameOf(name), details);
-    const button = element(
-      'button',
-      { type: 'button', ariaLabel: printable(`Restore ${name}`) },
-      'Restore',
+    if (!this.can('plants:write')) return entryOf(name, facts);
+    return entryOf(
+      name,
+      facts,
+      this.entryButton(['Restore', name], () => this.#restore(plant)),
     );
-    const press = () => this.form.run(() => this.#restore(plant));
-    button.addEventListener('click', () => void whileBusy(button, press));
-    return element('li', {}, nameOf(name), button, details);
   }
 
   async #restore(plant: DeletedPlant): Promise<Text> {
-    const { current, fault } = await restore(this.connection.store, plant);
+    const { current, fault } = await this.run((store) => restore(store, plant));
     if (current !== undefined) this.#onBack(current);
     const done = fault ?? sentence`Restored “${current?.name ?? ''}”.`; // with this id, another plant can have been deleted since
     this.#plants = this.#plants.filter((other) => other !== plant);

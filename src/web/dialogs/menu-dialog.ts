@@ -1,11 +1,11 @@
 /**
  * A dialog of a menu: a form, and lists that it loads again after each change.
  */
-import type { PlantStore, Token } from '../../client/client.ts';
+import type { PlantStore, Scope, Token } from '../../client/client.ts';
 import type { Connection } from '../session/connection.ts';
 import { printable } from '../../client/printable.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, element, onPress, type Text } from '../shared/dom.ts';
+import { byId, element, joined, onPress, type Text } from '../shared/dom.ts';
 import { Form, whileBusy } from '../shared/form.ts';
 
 export abstract class MenuDialog {
@@ -49,6 +49,11 @@ export abstract class MenuDialog {
     await whileBusy(this.#lists, () => this.form.run(() => this.load()));
   }
 
+  /** Whether the token of the page grants this. */
+  protected can(scope: Scope): boolean {
+    return this.connection.info?.scopes.includes(scope) === true;
+  }
+
   /** Runs a task after the ones before, so that no list is older than a change that it should show. */
   protected async run<T>(task: (store: PlantStore) => Promise<T>): Promise<T> {
     const turn = this.#last.then(() => task(this.connection.store));
@@ -66,27 +71,20 @@ export abstract class MenuDialog {
   }
 
   /**
-   * A button of an entry, with a short text, and a name for screen readers that begins with it. It asks, and changes
-   * something if the user agrees. `done` is what the user is told then.
+   * A button of an entry, with a short text, and a name for screen readers that begins with it. The task returns what
+   * the user is told. If there is a question, the user has to agree first.
    */
   protected entryButton(
     [text, name]: [string, string],
-    question: () => Question,
-    task: (store: PlantStore) => Promise<void>,
-    done: Text,
+    task: () => Promise<Text>,
+    question?: () => Question,
   ): HTMLButtonElement {
-    const button = element(
-      'button',
-      { type: 'button', ariaLabel: printable(`${text} ${name}`) },
-      text,
-    );
-    const change = async () => {
-      await this.change(task);
-      return done;
-    };
+    const ariaLabel = printable(`${text} ${name}`);
+    const button = element('button', { type: 'button', ariaLabel }, text);
     const press = async () => {
-      if (button.ariaBusy !== 'true' && !(await confirm(question()))) return;
-      await whileBusy(button, () => this.form.run(change));
+      const asks = question !== undefined && button.ariaBusy !== 'true';
+      if (asks && !(await confirm(question()))) return;
+      await whileBusy(button, () => this.form.run(task));
     };
     button.addEventListener('click', () => void press());
     return button;
@@ -104,6 +102,16 @@ export function drawEntries(id: string, entries: readonly HTMLElement[]): void {
   const same = controls.find(({ ariaLabel }) => ariaLabel === activeElement?.ariaLabel);
   const next = (entries[at] ?? entries.at(-1))?.querySelector('button');
   (same ?? next ?? list.closest('section')?.querySelector('h3'))?.focus();
+}
+
+/** An entry of a list, with what can be done with it, and with facts below. */
+export function entryOf(
+  name: Text,
+  facts: readonly Text[],
+  ...controls: HTMLElement[]
+): HTMLElement {
+  const hint = element('p', { className: 'entry-facts hint' }, joined(facts, ' · '));
+  return element('li', {}, nameOf(name), ...controls, hint);
 }
 
 /** Whatever the text consists of, it has its own direction, and its spaces can be seen. */

@@ -2,13 +2,12 @@
  * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
-import { byId, element, joined, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
-import { find } from '../table/delete-plants.ts';
+import { find, ifFound } from '../table/delete-plants.ts';
 import { isWritable } from '../table/plant-list.ts';
-import { nameOf } from './menu-dialog.ts';
-import { isCut, stepsOf, type Step } from './plant-history.ts';
+import { entryOf } from './menu-dialog.ts';
+import { isCut, stepsOf } from './plant-history.ts';
 
 interface PlantActions {
   edit: (plant: Plant) => void;
@@ -66,35 +65,21 @@ export function plantDialog(
     history.ariaBusy = 'true';
     dialog.showModal();
     byId('plant-close', HTMLButtonElement).focus();
-    const [current, changes] = await Promise.all([find(store, plant.id), historyOf(store, plant)]);
+    const [current, changes = []] = await Promise.all([
+      find(store, plant.id),
+      ifFound(store.history(plant.id)), // the service may keep none
+    ]);
     if (current === undefined) actions.onGone(plant);
     else actions.onRead(current); // the table can be minutes old
     if (shown !== plant) return;
     history.ariaBusy = null;
-    list.replaceChildren(...stepsOf(changes, current).map(entryOf));
+    list.replaceChildren(
+      ...stepsOf(changes, current).map(({ what, who, at }) => entryOf(what, [who, formatTime(at)])),
+    );
     show('plant-cut', isCut(changes));
     if (current !== undefined) return draw(current);
     for (const action of ['edit', 'delete']) show(`plant-${action}`, false);
     show('plant-gone');
     show('plant-restore', isWritable(plant) && changes[0]?.event === 'deleted');
   };
-}
-
-/** No changes if the service keeps none. */
-async function historyOf(store: PlantStore, { id }: Plant) {
-  try {
-    return await store.history(id);
-  } catch (error) {
-    if (!isProblem(error, 'plant-not-found')) throw error;
-    return [];
-  }
-}
-
-function entryOf({ what, who, at }: Step): HTMLElement {
-  const facts = element(
-    'p',
-    { className: 'entry-facts hint' },
-    joined([who, formatTime(at)], ' · '),
-  );
-  return element('li', {}, nameOf(what), facts);
 }

@@ -1,7 +1,7 @@
 /**
  * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
  */
-import type { PlantStore, Share, ShareAccess, Token } from '../../client/client.ts';
+import type { Share, ShareAccess, Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import type { Connection } from '../session/connection.ts';
 import { byId, element, sentence, setText, show, type Text } from '../shared/dom.ts';
@@ -16,7 +16,6 @@ export class SharingDialog extends MenuDialog {
   readonly #onOwners: () => void;
   readonly #user = byId('sharing-user', HTMLInputElement);
   readonly #access = byId('sharing-access', HTMLSelectElement);
-  #canShare = false;
   /** Those who share with the user, as far as the table is known to show their plants. */
   #owners = '';
 
@@ -27,9 +26,8 @@ export class SharingDialog extends MenuDialog {
   }
 
   protected prepare(info: Token): void {
-    this.#canShare = info.scopes.includes('shares:write');
-    show('sharing-form', this.#canShare);
-    show('sharing-refused', !this.#canShare);
+    show('sharing-form', this.can('shares:write'));
+    show('sharing-refused', !this.can('shares:write'));
     setText('sharing-command', commandOf(info));
   }
 
@@ -70,7 +68,8 @@ export class SharingDialog extends MenuDialog {
   }
 
   #givenEntry({ user, access }: Share): HTMLElement {
-    if (!this.#canShare) return element('li', {}, nameOf(user), textOf(accessTexts[access]));
+    const name = `sharing with ${user}`;
+    if (!this.can('shares:write')) return this.#entry(user, textOf(accessTexts[access]), name);
     const select = element(
       'select',
       { ariaLabel: printable(`What ${user} can do`) },
@@ -79,26 +78,28 @@ export class SharingDialog extends MenuDialog {
     select.value = access;
     const change = () => this.form.run(() => this.#share(user, select));
     select.addEventListener('change', () => void change());
-    const end = this.#endButton(`sharing with ${user}`, user);
-    return element('li', {}, nameOf(user), select, end);
+    return this.#entry(user, select, name);
   }
 
   #receivedEntry({ user, access }: Share): HTMLElement {
     const text = textOf(`you ${accessTexts[access]} their plants`);
-    if (!this.#canShare) return element('li', {}, nameOf(user), text);
-    const end = this.#endButton(`what ${user} shares with you`, user);
-    return element('li', {}, nameOf(user), text, end);
+    return this.#entry(user, text, `what ${user} shares with you`);
   }
 
-  #endButton(name: string, user: string): HTMLButtonElement {
+  /** Who shares with whom, and the button that ends what has this name. */
+  #entry(user: string, access: HTMLElement, name: string): HTMLElement {
+    if (!this.can('shares:write')) return element('li', {}, nameOf(user), access);
     const question = () => ({
       title: sentence`End sharing with “${user}”?`,
       text: sentence`Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
       action: 'End sharing',
     });
-    const end = (store: PlantStore) => store.unshare(user);
-    const done = sentence`You and “${user}” no longer share plants.`;
-    return this.entryButton(['End', name], question, end, done);
+    const end = async () => {
+      await this.change((store) => store.unshare(user));
+      return sentence`You and “${user}” no longer share plants.`;
+    };
+    const button = this.entryButton(['End', name], end, question);
+    return element('li', {}, nameOf(user), access, button);
   }
 }
 

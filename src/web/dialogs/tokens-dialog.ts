@@ -7,7 +7,7 @@ import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 /** How long a new token can be valid, in days, besides as long as the token of the page. */
 const lifetimes = [7, 30, 90, 365];
@@ -90,17 +90,15 @@ export class TokensDialog extends MenuDialog {
   }
 
   #entry(token: OwnToken): HTMLElement {
-    const facts = element('p', { className: 'entry-facts hint' }, factsOf(token));
     const title = titleOf(token);
-    if (token.state !== 'active') return element('li', {}, nameOf(title), facts);
-    const revoke = this.entryButton(
-      ['Revoke', title],
-      () => questionAbout(token),
-      (store) => this.#revoke(store, token),
-      sentence`Revoked “${title}”.`,
-    );
+    if (token.state !== 'active') return entryOf(title, factsOf(token));
+    const revoke = async () => {
+      await this.change((store) => this.#revoke(store, token));
+      return sentence`Revoked “${title}”.`;
+    };
+    const button = this.entryButton(['Revoke', title], revoke, () => questionAbout(token));
     const badge = element('span', { className: 'badge' }, 'this page');
-    return element('li', {}, nameOf(title), ...(token.current ? [badge] : []), revoke, facts);
+    return entryOf(title, factsOf(token), ...(token.current ? [badge] : []), button);
   }
 
   async #revoke(store: PlantStore, { id, current }: OwnToken): Promise<void> {
@@ -143,7 +141,7 @@ function titleOf({ label, id }: OwnToken): string {
 }
 
 /** What the list shows about a token, besides its label. */
-function factsOf(token: OwnToken): string {
+function factsOf(token: OwnToken): string[] {
   const { id, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
   const facts = [rightsText(scopes), `created ${formatTime(createdAt)}`];
   const expiry = state === 'expired' ? 'expired' : 'valid until';
@@ -153,7 +151,7 @@ function factsOf(token: OwnToken): string {
   if (lastUsedAt !== undefined) facts.push(`last used ${formatTime(lastUsedAt)}`);
   else if (!current) facts.push('never used');
   if (token.label !== '') facts.push(id);
-  return facts.join(' · ');
+  return facts;
 }
 
 /** How long a token is valid that expires with this one. */

@@ -99,20 +99,20 @@ export class ImportDialog {
 
   /** Shows what a file contains, or why it cannot be imported. */
   async #read(files: readonly File[]): Promise<void> {
-    try {
-      const source = await sourceOf(files);
-      if (this.#stop !== undefined) return; // an import has started while the file was read
-      this.#source = source;
-    } catch (error) {
-      if (!(error instanceof InvalidFile)) throw error;
-      if (this.#stop !== undefined) return;
+    const source = await sourceOf(files).catch((error: unknown) => {
+      if (error instanceof InvalidFile) return error;
+      throw error;
+    });
+    if (this.#stop !== undefined) return; // an import has started while the file was read
+    if (source instanceof InvalidFile) {
       this.#showStep('choose');
-      setText('import-failure', error.message);
+      setText('import-failure', source.message);
       return;
     }
+    this.#source = source;
     this.#progress = undefined;
     this.#showStep('preview');
-    showPreview(this.#source);
+    showPreview(source);
   }
 
   async #run(): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import { writeCsv } from '../../client/csv.ts';
 import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
-import { byId, element, setText, show } from '../shared/dom.ts';
+import { byId, element, inNextFrame, setText, show } from '../shared/dom.ts';
 import { formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
 import { textOf, type ImportSource } from './import-preview.ts';
@@ -14,7 +14,7 @@ export class ImportProgress {
   readonly source: ImportSource;
   readonly counts = { added: 0, 'already added': 0, refused: 0 };
   readonly #refusals: ImportOutcome[] = [];
-  #isDrawPlanned = false;
+  readonly #drawSoon = inNextFrame(() => this.#draw());
 
   constructor(source: ImportSource) {
     this.source = source;
@@ -41,13 +41,10 @@ export class ImportProgress {
   add(outcome: ImportOutcome): void {
     this.counts[outcome.status]++;
     if (outcome.status === 'refused') this.#refusals.push(outcome);
-    if (this.#isDrawPlanned) return;
-    this.#isDrawPlanned = true;
-    requestAnimationFrame(() => this.#draw());
+    this.#drawSoon();
   }
 
   #draw(): void {
-    this.#isDrawPlanned = false;
     byId('import-bar', HTMLProgressElement).value = this.#done;
     setText('import-added', formatCount(this.counts.added));
     setText('import-before', formatCount(this.counts['already added']));

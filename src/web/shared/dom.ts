@@ -84,6 +84,19 @@ export function show(id: string, visible = true): void {
   });
 }
 
+/** Returns a function that draws in the next frame, once for all calls until then. */
+export function inNextFrame(draw: () => void): () => void {
+  let isPlanned = false;
+  return () => {
+    if (isPlanned) return;
+    isPlanned = true;
+    requestAnimationFrame(() => {
+      isPlanned = false;
+      draw();
+    });
+  };
+}
+
 /** Gives the focus to the table, or to the page without one. */
 export function focusTable(): void {
   const grid = byId('grid', HTMLElement);

@@ -118,8 +118,13 @@ function whatOf(plants: readonly Plant[]): Text {
 
 /** The plant as it is now; undefined if it is not there for this user. */
 export async function find(store: PlantStore, id: number): Promise<Plant | undefined> {
+  return ifFound(store.get(id, { fields: rowFields }));
+}
+
+/** What was read about a plant; undefined if it is not there for this user. */
+export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
-    return await store.get(id, { fields: rowFields });
+    return await reading;
   } catch (error) {
     if (!isProblem(error, 'plant-not-found')) throw error;
     return undefined;

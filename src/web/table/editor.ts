@@ -7,6 +7,7 @@ import { isProblem } from '../../client/problem.ts';
 import { byId, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
+import { ifFound } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
 
 interface EditorActions {
@@ -79,18 +80,16 @@ export class Editor {
 
   /** Gets the plant as it is now. If it is gone, the editor closes. */
   async #reread(plant: Plant): Promise<Plant | undefined> {
-    try {
-      const read = await this.#store.getWithETag(plant.id, { fields: rowFields });
-      this.#actions.onRead(read.plant);
-      if (this.plant === plant) this.#read = read;
-      return read.plant;
-    } catch (error) {
-      if (!isProblem(error, 'plant-not-found')) throw error;
+    const read = await ifFound(this.#store.getWithETag(plant.id, { fields: rowFields }));
+    if (read === undefined) {
       this.#actions.onGone(plant);
       if (this.plant === plant) this.#close();
       toast(sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
       return undefined;
     }
+    this.#actions.onRead(read.plant);
+    if (this.plant === plant) this.#read = read;
+    return read.plant;
   }
 
   async #save(): Promise<void> {

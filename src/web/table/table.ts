@@ -3,7 +3,7 @@
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
 import type { Plant } from '../../client/client.ts';
-import { byId } from '../shared/dom.ts';
+import { byId, inNextFrame } from '../shared/dom.ts';
 import type { Editor } from './editor.ts';
 import { isWritable, type PlantList } from './plant-list.ts';
 import { Row } from './row.ts';
@@ -19,6 +19,7 @@ interface TableActions {
 }
 
 export class Table {
+  readonly refresh = inNextFrame(() => this.#draw());
   readonly #grid = byId('grid', HTMLElement);
   readonly #spacer = byId('spacer', HTMLElement);
   readonly #body = byId('rows', HTMLElement);
@@ -32,7 +33,6 @@ export class Table {
   #activeIndex = 0;
   /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
   #anchor: Plant | undefined;
-  #isDrawPlanned = false;
 
   constructor(selection: Selection, editor: Editor, actions: TableActions) {
     this.#selection = selection;
@@ -53,16 +53,6 @@ export class Table {
     this.#editor.closeUnlessChanged();
     this.#grid.scrollTop = 0;
     this.refresh();
-  }
-
-  /** Draws again in the next frame, once for all changes until then. */
-  refresh(): void {
-    if (this.#isDrawPlanned) return;
-    this.#isDrawPlanned = true;
-    requestAnimationFrame(() => {
-      this.#isDrawPlanned = false;
-      this.#draw();
-    });
   }
 
   focus(): void {
