@@ -63,7 +63,7 @@ export class SqliteStorage implements Storage {
     path: string,
     { quotas, keepChangesMs, onFailure = () => {}, ...options }: SqliteOptions,
   ) {
-    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileLost: onFailure });
+    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
     const { file } = this.#connection.open(options);
     if (this.#connection.read(isUnfinishedCopy)) {
@@ -73,7 +73,7 @@ export class SqliteStorage implements Storage {
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
-      this.#connection.poll();
+      this.#connection.checkFile();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
