@@ -12,7 +12,7 @@ import { StorageFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, urlOf } from './announce.ts';
 import { refuseListenError } from './listen-errors.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
 import { openLimits } from './rate-limits.ts';
 import { createLog } from './log.ts';
