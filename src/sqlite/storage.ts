@@ -191,7 +191,6 @@ export class SqliteStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    this.#connection.checkFile();
     if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 
