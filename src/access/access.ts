@@ -197,10 +197,7 @@ export function soleOwner(reach: Reach): number | undefined {
   return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
 }
 
-export const operations = ['read', 'write'] as const;
-export type Operation = (typeof operations)[number];
-
-/** Why access is allowed (the first three) or not. For `scope` and `ended`, the user has access, but not the token. */
+/** Why a user can access a plant (the first three), or why not. */
 export type Rule =
   | 'owner'
   | 'manager'
@@ -208,14 +205,7 @@ export type Rule =
   | 'share-for-reading'
   | 'share-not-in-effect'
   | 'no-access'
-  | 'no-plant'
-  | 'scope'
-  | 'ended';
-
-export interface Decision {
-  allowed: boolean;
-  rule: Rule;
-}
+  | 'no-plant';
 
 /** A user and a plant. Users are given by name. */
 export interface Question {
@@ -226,36 +216,17 @@ export interface Question {
   /** What the owner shares with the user; undefined if no share is in effect. */
   share: ShareAccess | undefined;
   /** Whether the owner shares, but without effect, because the user receives too many older shares. */
-  isOverLimit?: boolean;
+  isOverLimit: boolean;
 }
 
-/** Explains what `callerOf` decides. The first fact that is sufficient is the reason. */
-export function decideForUser(
-  { user, role, owner, share, isOverLimit = false }: Question,
-  operation: Operation,
-): Decision {
-  if (owner === undefined) return { allowed: false, rule: 'no-plant' };
-  const [self, other] = [1, 2]; // their numbers do not matter
-  const asker = { store: 0, user: self, identified: [0, '', self, ''] } as const;
-  const shares: ReceivedShare[] = share === undefined ? [] : [[other, share]];
-  const can = (what: Operation, as: Role, received: readonly ReceivedShare[]) =>
-    reaches(callerOf(asker, as, [], received)[what], owner === user ? self : other);
-  if (can(operation, 'member', [])) return { allowed: true, rule: 'owner' };
-  if (can(operation, role, [])) return { allowed: true, rule: 'manager' };
-  if (can(operation, role, shares)) return { allowed: true, rule: 'share' };
-  if (can('read', role, shares)) return { allowed: false, rule: 'share-for-reading' };
-  return { allowed: false, rule: isOverLimit ? 'share-not-in-effect' : 'no-access' };
-}
-
-/** `ofUser` is the decision for the user of the token. */
-export function decideForToken(
-  token: Pick<Grant, 'expiresAtMs' | 'revokedAtMs'> & { scopes: readonly Scope[] },
-  operation: Operation,
-  ofUser: Decision,
-  nowMs: number,
-): Decision {
-  if (!ofUser.allowed) return ofUser;
-  if (stateOf(token, nowMs) !== 'active') return { allowed: false, rule: 'ended' };
-  if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
-  return ofUser;
+/** The reason for what `callerOf` decides about a plant: the first rule that applies. */
+export function ruleFor(
+  { user, role, owner, share, isOverLimit }: Question,
+  operation: ShareAccess,
+): Rule {
+  if (owner === undefined) return 'no-plant';
+  if (owner === user) return 'owner';
+  if (role === 'manager') return 'manager';
+  if (share === undefined) return isOverLimit ? 'share-not-in-effect' : 'no-access';
+  return share === 'write' || operation === 'read' ? 'share' : 'share-for-reading';
 }

@@ -1,6 +1,5 @@
 /**
- * A connection to the database file. After an error that can make it unusable, it closes, and the next use opens
- * another. Each thread has its own.
+ * A connection to the database file, which stays open. Each thread has its own.
  */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
@@ -8,8 +7,8 @@ import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
 import { openDatabase, type OpenOptions } from './file/open.ts';
 import { prepare, type Statement } from './driver.ts';
-import { isFailedSync, leavesConnectionUsable, problemOf, type Stage } from './errors.ts';
-import { beginImmediate, nowMs } from './file/locks.ts';
+import { isDamaged, isFailedSync, problemOf, type Stage } from './errors.ts';
+import { beginImmediate } from './file/locks.ts';
 import { openSchemaCheck } from './file/migrate.ts';
 import { OpenFile, refuseOtherFile, type FileId } from './file/same-file.ts';
 import type { WriteSettings } from '../storage.ts';
@@ -36,27 +35,23 @@ export interface ConnectionSettings extends WriteSettings {
   path: string;
   /** Maximum size of SQLite's page cache, which fills as pages are read. */
   cacheKiB: number;
-  /** The only file that it opens. By default, it is the first that it opened. */
+  /** The only file that it opens. By default, any file at the path. */
   fileId?: FileId;
-  /** Called once, when the file is lost. All later reads are refused. */
-  onFileLost?: ((cause: unknown) => void) | undefined;
+  /** Called once, if `checkFile` finds that the file is lost, or if a sync has failed. Nothing is read or written afterwards. */
+  onFailure?: ((cause: unknown) => void) | undefined;
 }
 
 export class Connection {
-  /** The failed sync after which all writes are refused. */
-  diskFailure: unknown;
+  /** Why nothing is read or written any more: the file is lost, or a sync has failed. */
+  #failure: unknown;
   readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
-  /** Why all reads are refused: the file is lost. */
-  #fileFault: unknown;
-  /** Why reads are refused until the next `poll`: the file could not be reopened. */
-  #openFailure: unknown;
 
   constructor(settings: ConnectionSettings) {
-    this.#settings = { ...settings };
+    this.#settings = settings;
   }
 
-  /** Opens the file, which the first use does otherwise. Throws Refusal if it cannot be used. */
+  /** Opens the file, which the first write does otherwise. Throws Refusal if it cannot be used. */
   open(options: OpenOptions): OpenConnection {
     const { path, cacheKiB, fileId } = this.#settings;
     if (fileId !== undefined) refuseOtherFile(path, fileId);
@@ -64,7 +59,6 @@ export class Connection {
     const database = opening.use(openDatabase(path, options));
     database.exec(`PRAGMA cache_size = -${cacheKiB}; PRAGMA busy_timeout = ${readLockTimeoutMs}`);
     const file = new OpenFile(database, path, fileId);
-    this.#settings.fileId = file.id;
     this.#open = {
       ...openTables(database, this.#settings),
       database,
@@ -80,24 +74,21 @@ export class Connection {
     return this.#open;
   }
 
-  /** Call it regularly: reads rely on the last check, and a file that could not be reopened is tried again. */
-  poll(): void {
-    this.#openFailure = undefined;
-    this.checkFile();
-  }
-
+  /** Call it regularly, because reads rely on the last check. */
   checkFile(): void {
     const fault = this.#findFault();
-    if (fault === undefined || this.#fileFault !== undefined) return;
-    this.#fileFault = fault;
-    this.#settings.onFileLost?.(fault);
+    if (fault !== undefined) this.#fail(fault);
+  }
+
+  #fail(cause: unknown): void {
+    if (this.#failure !== undefined) return;
+    this.#failure = cause;
+    this.#settings.onFailure?.(cause);
   }
 
   #findFault(): Refusal | undefined {
-    const { path, fileId } = this.#settings;
     try {
-      if (this.#open !== undefined) this.#open.file.check();
-      else if (fileId !== undefined) refuseOtherFile(path, fileId);
+      this.#open?.file.check();
       return undefined;
     } catch (error) {
       return error instanceof Refusal ? error : undefined; // the next read or write gets other errors too
@@ -121,23 +112,11 @@ export class Connection {
     }
   }
 
-  /** One attempt for each `poll`, because it blocks the event loop for up to `readLockTimeoutMs`. */
-  #reopen(): OpenConnection {
-    if (this.#openFailure !== undefined) throw this.#openFailure;
-    try {
-      return this.open({ create: false, deadlineMs: nowMs() + readLockTimeoutMs });
-    } catch (error) {
-      this.#openFailure = error;
-      this.checkFile();
-      throw error;
-    }
-  }
-
   /** Runs reads in the transaction of `beginReads`, or each statement in its own. */
   read<T>(work: (open: OpenConnection) => T): T {
-    if (this.#fileFault !== undefined) throw storageUnavailable(this.#fileFault);
+    if (this.#failure !== undefined) throw storageUnavailable(this.#failure);
     try {
-      return work(this.#open ?? this.#reopen());
+      return work(this.#open ?? this.open({ create: false }));
     } catch (error) {
       throw this.#recoverFrom(error, 'before-commit');
     }
@@ -148,7 +127,7 @@ export class Connection {
    * until `deadlineMs`, by nowMs().
    */
   write<T>(work: (tables: Tables) => T, deadlineMs: number): T {
-    if (this.diskFailure !== undefined) throw storageUnavailable(this.diskFailure);
+    if (this.#failure !== undefined) throw storageUnavailable(this.#failure);
     let stage: Stage = 'before-commit';
     try {
       const open = this.#open ?? this.open({ create: false, deadlineMs });
@@ -165,18 +144,18 @@ export class Connection {
     } catch (error) {
       this.#open?.counts.clear();
       this.#open?.grants.clearVersion();
-      if (isFailedSync(error, stage)) this.diskFailure = error;
+      if (isFailedSync(error, stage)) this.#fail(error);
       throw this.#recoverFrom(error, stage);
     }
   }
 
-  /** Call it after writes. A failed sync is that of a commit: it becomes `diskFailure`. */
+  /** Call it after writes. A failed sync is as that of a commit. */
   checkpoint(): void {
     if (this.#open === undefined) return;
     try {
       this.#open.checkpoint();
     } catch (error) {
-      if (isFailedSync(error, 'before-commit')) this.diskFailure = error;
+      if (isFailedSync(error, 'before-commit')) this.#fail(error);
       this.#recoverFrom(error, 'before-commit');
     }
   }
@@ -186,22 +165,14 @@ export class Connection {
     this.#open = undefined;
   }
 
-  /** Rolls back, and closes the connection if it can be unusable. Returns what to throw for `error`. */
+  /** Rolls back. Returns what to throw for `error`. */
   #recoverFrom(error: unknown, stage: Stage): unknown {
-    // If the file was moved or truncated, that explains more than SQLite's error.
-    const cause = stage === 'commit' ? error : (this.#findFault() ?? error);
-    const problem = problemOf(cause, stage);
     const { database } = this.#open ?? {};
-    try {
-      if (database?.isTransaction) database.exec('ROLLBACK');
-      if (problem === cause || leavesConnectionUsable(cause)) return problem;
-    } catch {
-      // If the rollback fails, closing the connection ends its transaction.
-    }
-    // After an I/O error, the connection's page cache can differ from the disk.
-    this.#open = undefined;
-    database?.close();
-    return problem;
+    if (database?.isTransaction) database.exec('ROLLBACK');
+    // Drops the page from the page cache: the disk can have the right one next time.
+    if (isDamaged(error)) database?.exec('PRAGMA shrink_memory');
+    // If the file was moved or truncated, that explains more than SQLite's error.
+    return problemOf(stage === 'commit' ? error : (this.#findFault() ?? error), stage);
   }
 
   /**

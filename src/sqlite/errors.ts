@@ -37,6 +37,12 @@ function isFull(error: unknown): boolean {
   return primaryCode(error) === resultCode.full;
 }
 
+/** A page of the file has wrong content. */
+export function isDamaged(error: unknown): boolean {
+  const code = primaryCode(error);
+  return code === resultCode.corrupt || code === resultCode.notADatabase;
+}
+
 export type Stage = 'before-commit' | 'commit';
 
 /** Converts an SQLite error, a system error or a Refusal to a Problem. Returns any other error unchanged. */
@@ -66,11 +72,6 @@ export function failedSync(cause: unknown): Refusal {
     'The disk reported an error during a write. Acknowledged changes are kept. ' +
     'Check the disk, then start the service again.';
   return new Refusal(message, { cause });
-}
-
-/** True after a refusal, a lock or a full disk. After other errors, close the connection. */
-export function leavesConnectionUsable(error: unknown): boolean {
-  return error instanceof Refusal || isLocked(error) || isFull(error);
 }
 
 /** In words that people can act on. They follow the path of a file. */

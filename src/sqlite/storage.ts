@@ -59,7 +59,7 @@ export class SqliteStorage implements Storage {
     path: string,
     { quotas, keepChangesMs, onFailure = () => {}, ...options }: SqliteOptions,
   ) {
-    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileLost: onFailure });
+    this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
     this.log = openLog(this.#engine, keepChangesMs);
     const { file } = this.#connection.open(options);
@@ -70,7 +70,7 @@ export class SqliteStorage implements Storage {
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
-      this.#connection.poll();
+      this.#connection.checkFile();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
@@ -157,7 +157,6 @@ export class SqliteStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    this.#connection.checkFile();
     if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
   }
 

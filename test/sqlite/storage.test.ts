@@ -3,14 +3,12 @@ import {
   copyFileSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   readSync,
   renameSync,
   rmSync,
   statSync,
   truncateSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -297,28 +295,6 @@ for (const [how, lose, message] of ways) {
     await assert.rejects(storage.check(), unavailable);
     assert.equal(causes.length, 1);
     assert.match(String(causes), message);
-  });
-}
-
-for (const isLost of [false, true]) {
-  const end = isLost ? 'is lost' : 'is readable again';
-  it(`SQLite: a file that cannot be opened is tried once for each check, until it ${end}`, async (t) => {
-    t.mock.timers.enable({ apis: ['setInterval'] });
-    const { token, storage, causes } = await openToLose(t);
-    const whole = readFileSync(path);
-    // Without truncating it, which would be noticed first.
-    const overwrite = (bytes: Buffer) => writeFileSync(path, bytes, { flag: 'r+' });
-    overwrite(Buffer.alloc(whole.length, 'damaged '));
-    await assert.rejects(firstPage(storage, token), unavailable); // closes the connection
-    await assert.rejects(firstPage(storage, token), unavailable);
-    overwrite(whole);
-    await assert.rejects(storage.check(), unavailable);
-    await assert.rejects(firstPage(storage, token), unavailable);
-    if (isLost) rmSync(path);
-    t.mock.timers.tick(500);
-    if (isLost) await assert.rejects(firstPage(storage, token), unavailable);
-    else await firstPage(storage, token);
-    assert.match(String(causes), isLost ? /db was moved or deleted/ : /^$/);
   });
 }
 

@@ -1,13 +1,12 @@
 import {
-  decideForToken,
-  decideForUser,
-  operations,
   operatorOf,
+  ruleFor,
   stateOf,
-  type Decision,
-  type Operation,
+  type GrantState,
   type Question,
   type Rule,
+  type Scope,
+  type ShareAccess,
 } from '../../access/access.ts';
 import { openStorage } from '../database.ts';
 import { findUser } from './names.ts';
@@ -16,6 +15,12 @@ import { printResult } from '../output.ts';
 import { tableOf } from '../table.ts';
 import { allTokens } from './token.ts';
 
+/** For `scope` and `ended`, the user has access, but not the token. */
+interface Decision {
+  allowed: boolean;
+  rule: Rule | 'scope' | 'ended';
+}
+
 /** Prints whether a user can read and write a plant, by which rule, and with which of their tokens. */
 export async function explainAccess(
   user: string,
@@ -23,8 +28,7 @@ export async function explainAccess(
   options: InStoreOptions,
 ): Promise<void> {
   await using storage = await openStorage(options.database, { create: false });
-  const { role, ...identity } = await findUser(storage, options.store, user);
-  const { store } = identity;
+  const { store, user: number, role } = await findUser(storage, options.store, user);
   const plant = await storage.plants.find(operatorOf(store, 'all'), id);
   const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
   const { received } = await storage.shares.of(store, user);
@@ -32,19 +36,16 @@ export async function explainAccess(
   const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
   const isOverLimit = share === undefined && given.some((each) => each.user === user);
   const question: Question = { user, role, owner, share, isOverLimit };
-  const decisions = byOperation((operation) => decideForUser(question, operation));
   const nowMs = Date.now();
-  const tokens = (await allTokens(storage, { owner: identity })).map((token) => ({
-    id: token.id,
-    state: stateOf(token, nowMs),
-    scopes: token.scopes,
-    ...byOperation((operation) => decideForToken(token, operation, decisions[operation], nowMs)),
-  }));
-  const value = { store: options.store, user, plant: id, owner, ...decisions, tokens };
-  const sentences = operations.map((operation) => {
-    const { allowed, rule } = decisions[operation];
-    const can = allowed ? 'can' : 'cannot';
-    return `${user} ${can} ${operation} plant ${id}: ${reasonFor(rule, question)}.`;
+  const tokens = (await allTokens(storage, { owner: { store, user: number } })).map((token) => {
+    const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
+    return { ...shown, ...decide(question, shown) };
+  });
+  const value = { store: options.store, user, plant: id, owner, ...decide(question), tokens };
+  const sentences = (['read', 'write'] as const).map((operation) => {
+    const { allowed } = value[operation];
+    const reason = reasonFor(ruleFor(question, operation), question);
+    return `${user} ${allowed ? 'can' : 'cannot'} ${operation} plant ${id}: ${reason}.`;
   });
   const rows = tokens.map(({ read, write, ...token }) => [
     token.id,
@@ -58,12 +59,24 @@ export async function explainAccess(
   printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }
 
-function byOperation(decide: (operation: Operation) => Decision): Record<Operation, Decision> {
-  return { read: decide('read'), write: decide('write') };
+/** What the user can do, at all or with one of their tokens. */
+function decide(
+  question: Question,
+  token?: { state: GrantState; scopes: readonly Scope[] },
+): Record<ShareAccess, Decision> {
+  const decideFor = (operation: ShareAccess): Decision => {
+    const rule = ruleFor(question, operation);
+    if (!['owner', 'manager', 'share'].includes(rule)) return { allowed: false, rule };
+    if (token === undefined) return { allowed: true, rule };
+    if (token.state !== 'active') return { allowed: false, rule: 'ended' };
+    if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
+    return { allowed: true, rule };
+  };
+  return { read: decideFor('read'), write: decideFor('write') };
 }
 
 function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): string {
-  const reasons: Record<Exclude<Rule, 'scope' | 'ended'>, string> = {
+  const reasons: Record<Rule, string> = {
     owner: `${user} owns it`,
     manager: `${user} is a manager of the store`,
     share: `${owner} shares with ${user} (${share})`,
@@ -72,7 +85,7 @@ function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): 
     'no-access': `${owner} owns it and does not share with ${user}`,
     'no-plant': 'the store has no such plant',
   };
-  return rule === 'scope' || rule === 'ended' ? '' : reasons[rule];
+  return reasons[rule];
 }
 
 /** Names the rule if the token is the reason. If the user is, the sentences above have the rule. */

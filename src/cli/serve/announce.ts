@@ -7,7 +7,7 @@ import type { Storage } from '../../storage.ts';
 import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
 import { printToken } from '../admin/token.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /** `service` has the address on which it listens. Rejects with a Problem if the database cannot be read yet. */
 export async function announce(storage: Storage, service: ServeOptions): Promise<void> {

@@ -11,6 +11,7 @@ import type { AppOptions } from '../../http/app.ts';
 import { createTlsServer, secureContextOptions, type KeyPair } from '../../http/server/tls.ts';
 import { Refusal } from '../../refusal.ts';
 import { causeOf, refuseUnreadable } from '../errors.ts';
+import type { ServeOptions } from './options.ts';
 
 /** How often the files are checked for a change, and the certificate for its end. */
 const checkIntervalMs = 1_000;
@@ -20,14 +21,16 @@ const warningDays = [0, 2, 14];
 const dayMs = 86_400_000;
 
 /**
- * Returns a function that creates the server of an app. `files` has the paths of both files, which are checked until
- * `stopping` aborts. Rejects with a Refusal if the service cannot use them.
+ * Returns a function that creates the server of an app, or undefined for plain HTTP. The files are checked until `stopping`
+ * aborts. Rejects with a Refusal if the service cannot use them.
  */
 export async function tlsServerFactory(
-  files: KeyPair,
+  { tlsCert: cert, tlsKey: key }: ServeOptions,
   log: Logger,
   stopping: AbortSignal,
-): Promise<NonNullable<AppOptions['createServer']>> {
+): Promise<AppOptions['createServer']> {
+  if (cert === undefined || key === undefined) return undefined;
+  const files: KeyPair = { cert, key };
   const pair = await readPair(files);
   const certificate = checkPair(files, pair);
   return (options, handler) => {
@@ -120,32 +123,29 @@ async function read(what: string, path: string, option: string): Promise<string>
 function checkPair(files: KeyPair, { cert, key }: KeyPair): X509Certificate {
   const certificate = orRefuse(
     () => new X509Certificate(cert),
-    `${files.cert} is not a certificate in PEM format. Set another one with --tls-cert.`,
+    () => `${files.cert} is not a certificate in PEM format. Set another one with --tls-cert.`,
   );
   const privateKey = orRefuse(
     () => createPrivateKey(key),
-    `${files.key} is not a private key in PEM format, or it has a passphrase. Remove a passphrase with "openssl pkey". Set another key with --tls-key.`,
+    () =>
+      `${files.key} is not a private key in PEM format, or it has a passphrase. Remove a passphrase with "openssl pkey". Set another key with --tls-key.`,
   );
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new Refusal(
       `The private key ${files.key} does not belong to the certificate ${files.cert}. Use the two files that were issued together.`,
     );
   }
-  try {
-    createSecureContext(secureContextOptions({ cert, key })); // checks the chain, and the strength of the key
-  } catch (cause) {
-    throw new Refusal(
-      `The certificate ${files.cert} cannot be used: ${causeOf(cause)}. Use another certificate.`,
-      { cause },
-    );
-  }
+  orRefuse(
+    () => createSecureContext(secureContextOptions({ cert, key })), // checks the chain, and the strength of the key
+    (reason) => `The certificate ${files.cert} cannot be used: ${reason}. Use another certificate.`,
+  );
   return certificate;
 }
 
-function orRefuse<T>(parse: () => T, message: string): T {
+function orRefuse<T>(parse: () => T, messageFor: (reason: string) => string): T {
   try {
     return parse();
   } catch (cause) {
-    throw new Refusal(message, { cause });
+    throw new Refusal(messageFor(causeOf(cause)), { cause });
   }
 }

@@ -1,29 +1,10 @@
-import { isIP } from 'node:net';
-import { availableParallelism } from 'node:os';
-import {
-  InvalidArgumentError,
-  type Command,
-  type CommandUnknownOpts,
-} from '@commander-js/extra-typings';
-import { idleTimeoutMs } from '../../http/limits.ts';
-import { isProtected, tokenTypes } from '../../oidc/options.ts';
-import { maxId } from '../../plants/ids.ts';
-import { Name } from '../../plants/plant.ts';
-import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';
+import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
-import {
-  databaseFlag,
-  examples,
-  flag,
-  integer,
-  keepChangesFlag,
-  parseBaseUrl,
-  parseDurationMs,
-  parserOf,
-} from '../options.ts';
+import { examples } from '../options.ts';
+import { addServeOptions, type ServeOptions } from './options.ts';
 
 export function addServeCommand(plantStore: Command): void {
-  addOptions(plantStore.command('serve').description('start the HTTP service'))
+  addServeOptions(plantStore.command('serve').description('start the HTTP service'))
     .addHelpText(
       'after',
       examples([
@@ -45,9 +26,6 @@ function excessMessage(argument: string): string {
   const advice = /^\d+$/.test(argument) ? ` Did you mean --port ${argument}?` : '';
   return `error: too many arguments for 'serve': ${argument}.${advice}`;
 }
-
-/** The options of `serve`, as commander parses them. */
-export type ServeOptions = ReturnType<ReturnType<typeof addOptions>['opts']>;
 
 /** Settings that need another one. */
 const requirements: readonly (readonly [keyof ServeOptions, requires: keyof ServeOptions])[] = [
@@ -78,178 +56,4 @@ function refuseIncomplete(command: CommandUnknownOpts): void {
 /** Such as --tls-cert for tlsCert. */
 function flagOf(name: string): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-}
-
-const quota = integer(1, maxId);
-const countWorkers = integer(1, 256, 'auto or an integer');
-
-function addOptions(serve: Command) {
-  serve.helpOption('-h, --help', 'display help for command');
-  serve.createOption = flag; // so each other option also has a variable
-  return serve
-    .addOption(databaseFlag())
-    .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .option('--port <number>', 'port to listen on; 0 chooses a free one', integer(0, 65_535), 8080)
-    .option(
-      '--base-url <url>',
-      'public URL of the service, for example behind a proxy; can include a path prefix',
-      parseBaseUrl,
-    )
-    .option(
-      '--cors-origin <list>',
-      'origins whose web pages can use the service, separated by commas; * for all',
-      (text) => (text === '*' ? [text] : text.split(',').map((one) => parseOrigin(one.trim()))),
-    )
-    .option('--tls-cert <file>', 'certificate for HTTPS, in PEM format, with its chain')
-    .option('--tls-key <file>', 'private key of the certificate, in PEM format')
-    .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
-    .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
-    .addOption(
-      keepChangesFlag(
-        'how long the log keeps changes, to restore plants and show who changed them; 0 for no log',
-      ),
-    )
-    .option(
-      '--workers <number>',
-      'number of processes that serve requests; auto starts one for each core',
-      (text) => (text === 'auto' ? availableParallelism() : countWorkers(text)),
-      1,
-    )
-    .option(
-      '--oidc-issuer <url>',
-      'issuer URL of the identity provider whose access tokens are accepted',
-      parseIssuer,
-    )
-    .option('--oidc-audience <text>', 'audience (aud) of the access tokens: the name of this API')
-    .addOption(
-      flag(
-        '--oidc-token-type <type>',
-        'type (typ) of the access tokens; jwt also accepts at+jwt and no type',
-      )
-        .choices(tokenTypes)
-        .default(tokenTypes[0]),
-    )
-    .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
-    .option('--oidc-store <name>', 'store of the users; created if needed', parserOf(Name), 'main')
-    .addOption(
-      flag(
-        '--oidc-store-claim <claim>',
-        'claim with the name of the store, if users belong to different stores',
-      ).conflicts('oidcStore'),
-    )
-    .option('--oidc-role-claim <claim>', 'claim with the roles of the user')
-    .option(
-      '--oidc-manager-value <text>',
-      'value of the role claim that makes a user a manager; other users are members',
-    )
-    .option('--oidc-scope-prefix <text>', 'prefix of the scopes in the access tokens')
-    .option('--oidc-client-id <text>', 'client id of the page; lets people sign in at the provider')
-    .option(
-      '--oidc-client-scope <list>',
-      'scopes that the page requests, separated by spaces; by default openid and all scopes of the service',
-      parseClientScope,
-    )
-    .addOption(
-      flag(
-        '--rate-limit <rate>',
-        'maximum rate of requests with one token, such as 200/s or 600/m; counted by each process',
-      )
-        .argParser(parseRateOrOff)
-        .default('off' as const, 'off'),
-    )
-    .option(
-      '--rate-limit-redis <url>',
-      'Redis server that counts requests for all processes: redis://... or rediss://...',
-      parseRedisUrl,
-    )
-    .addOption(
-      flag(
-        '--auth-failure-limit <rate>',
-        'maximum rate of failed authentications from one address, or off; counted by each process',
-      )
-        .argParser(parseRateOrOff)
-        .default({ requests: 600, windowSeconds: 60 } as const, '600/m'),
-    )
-    .option(
-      '--max-requests-in-progress <number>',
-      'maximum number of requests in progress with one token; counted by each process',
-      integer(1, maxRequests),
-      512,
-    )
-    .addOption(
-      flag('--keep-alive <duration>', 'how long an idle connection stays open, at most 1d')
-        .argParser(parseKeepAlive)
-        .default(idleTimeoutMs, '72s'),
-    )
-    .option(
-      '--trust-proxy <list>',
-      'addresses and networks of proxies that pass on the address of the client, separated by commas',
-      (text) => text.split(',').map((one) => parseProxy(one.trim())),
-    )
-    .addOption(
-      flag('--log-level <level>', 'lowest level to log; debug logs every request')
-        .choices(['debug', 'info', 'warn', 'error', 'silent'])
-        .default('info'),
-    );
-}
-
-/** An origin as browsers send it: for http and https in lower case, and without the default port. */
-function parseOrigin(text: string): string {
-  const url = URL.parse(text);
-  if (!url || !/^(?!file:|ftp:|wss?:)[a-z][a-z\d+.-]*:\/\/[^/\\?#@\s*]+\/?$/i.test(text)) {
-    throw new InvalidArgumentError(
-      'Use origins such as https://garden.example or capacitor://localhost, without a path, separated by commas; ' +
-        'or * alone for all.',
-    );
-  }
-  // For URL, only web pages have an origin: no apps, and no extensions of browsers.
-  return url.origin === 'null' ? `${url.protocol}//${url.host}`.toLowerCase() : url.origin;
-}
-
-function parseKeepAlive(text: string): number {
-  const durationMs = parseDurationMs(text);
-  if (durationMs <= 86_400_000) return durationMs; // Node's timers have a maximum
-  throw new InvalidArgumentError('Use at most 1d.');
-}
-
-function parseRateOrOff(text: string): Rate | 'off' {
-  const rate = text === 'off' ? text : parseRate(text);
-  if (rate !== undefined) return rate;
-  throw new InvalidArgumentError(
-    `Use a number from 1 to ${maxRequests} followed by /s, /m or /h, such as 200/s; or off.`,
-  );
-}
-
-function parseRedisUrl(text: string): string {
-  if (/^rediss?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
-  // InvalidArgumentError would show the text, which can contain a password.
-  throw new UsageError(
-    'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
-  );
-}
-
-/** An IP address or a network, such as 10.0.0.0/8. */
-function parseProxy(text: string): string {
-  const [address = '', prefix = '0', ...rest] = text.split('/');
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) return text;
-  throw new InvalidArgumentError(
-    'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
-  );
-}
-
-/** The text as it is, because tokens have exactly this text in `iss`. */
-function parseIssuer(text: string): string {
-  if (!isProtected(text) || /[?#@\s]/.test(text)) {
-    throw new InvalidArgumentError(
-      'Use an https URL without a query, a fragment or a user name, such as https://login.example/realms/plants. ' +
-        'An http URL must lead to this machine.',
-    );
-  }
-  return text;
-}
-
-function parseClientScope(text: string): string {
-  if (text.split(' ').includes('openid')) return text;
-  throw new InvalidArgumentError('Add openid: without it, nobody can sign in.');
 }

@@ -3,7 +3,7 @@
  */
 import { Refusal } from '../../refusal.ts';
 import { hostAndPort } from './announce.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 const reasons: Record<string, string> = {
   EADDRINUSE: 'the port is in use. Choose another with --port, or 0 for a free one',

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { scopes } from '../../access/access.ts';
 import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /**
  * Undefined if only our own tokens are accepted. Does not wait for the identity provider, which can start after the

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Limits } from '../../http/auth/request-limits.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { refuseMissing } from '../errors.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /** Opens the connection to Redis, if there is one. It closes when `stack` is disposed. */
 export async function openLimits(

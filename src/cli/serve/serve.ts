@@ -11,8 +11,9 @@ import { isProblem, Problem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { announce, urlOf } from './announce.ts';
+import { tlsServerFactory } from './certificate.ts';
 import { refuseListenError } from './listen-errors.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 import { displayName, isFile, openStorage } from '../database.ts';
 import { openLimits } from './rate-limits.ts';
 import { createLog } from './log.ts';
@@ -55,7 +56,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
   try {
     // A primary needs no server, but it refuses a wrong certificate before it creates a database.
-    const createServer = await serverFactory(run);
+    const createServer = await tlsServerFactory(options, log, stop.signal);
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(run);
     else await serveInProcess(run, createServer);
   } finally {
@@ -63,14 +64,6 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
   const { failure } = run;
   if (failure !== undefined) throw new StorageFailure(causeOf(failure), { cause: failure });
-}
-
-/** Returns undefined for plain HTTP. */
-async function serverFactory({ options, stop, log }: Run): Promise<AppOptions['createServer']> {
-  const { tlsCert: cert, tlsKey: key } = options;
-  if (cert === undefined || key === undefined) return undefined;
-  const { tlsServerFactory } = await import('./certificate.ts');
-  return tlsServerFactory({ cert, key }, log, stop.signal);
 }
 
 async function serveInProcess(run: Run, createServer: AppOptions['createServer']): Promise<void> {

@@ -10,7 +10,7 @@ import type { Logger } from 'pino';
 import { reserve } from '../../http/server/listen.ts';
 import { storageFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
-import type { ServeOptions } from './command.ts';
+import type { ServeOptions } from './options.ts';
 
 /** A worker that dies is replaced after this time, so that a crash loop stays slow. */
 const restartDelayMs = 1_000;

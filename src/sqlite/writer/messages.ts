@@ -105,7 +105,7 @@ export function isFailure(outcome: unknown): outcome is Failure {
   return typeof outcome === 'object' && outcome !== null && 'problem' in outcome;
 }
 
-/** After a failed sync, the thread sends this behind the outcomes of each commit. */
+/** The thread sends this once, if a sync has failed. */
 export interface DiskFailed {
   diskFailure: unknown;
 }

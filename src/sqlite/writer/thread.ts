@@ -31,7 +31,8 @@ const maxCommitWrites = 512;
 const cacheKiB = 16_384;
 
 const file: ThreadData = workerData;
-const connection = new Connection({ ...file, cacheKiB });
+const onFailure = (diskFailure: unknown) => parentPort?.postMessage({ diskFailure });
+const connection = new Connection({ ...file, cacheKiB, onFailure });
 
 if (parentPort !== null) run(parentPort);
 
@@ -48,8 +49,6 @@ function run(port: MessagePort): void {
       }
       commitBatches(port, batches);
       connection.checkpoint();
-      const { diskFailure } = connection;
-      if (diskFailure !== undefined) port.postMessage({ diskFailure });
       if (next === 'close') {
         connection.close();
         port.close(); // nothing else keeps the thread alive

@@ -103,8 +103,9 @@ export class Writer {
       this.#rejectSent(cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
-      if ('diskFailure' in message) this.#stopWriting(message.diskFailure);
-      else this.#reportOutcomes(message);
+      if (!('diskFailure' in message)) return this.#reportOutcomes(message);
+      this.#diskFailure = message.diskFailure;
+      this.#onDiskFailure(message.diskFailure);
     });
     thread.on('error', onLost);
     thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
@@ -119,13 +120,6 @@ export class Writer {
     for (const number of this.#pending.numbers()) {
       if (!this.#unsent.has(number)) this.#pending.reject(number, problem);
     }
-  }
-
-  /** The thread reports the failure after each commit that it refuses. */
-  #stopWriting(cause: unknown): void {
-    if (this.#diskFailure !== undefined) return;
-    this.#diskFailure = cause;
-    this.#onDiskFailure(cause);
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
