@@ -9,6 +9,7 @@ import { fill, type Database, type Population, type Seeded, type Stored } from '
 
 export class Postgres implements AsyncDisposable {
   readonly #server: PostgresServer;
+  readonly #kill = () => this.#server.kill();
 
   private constructor(server: PostgresServer) {
     this.#server = server;
@@ -16,9 +17,9 @@ export class Postgres implements AsyncDisposable {
 
   /** Starts the server. It ends with this process in any case. */
   static async start(): Promise<Postgres> {
-    const server = await PostgresServer.make();
-    process.once('exit', () => server.kill());
-    return new Postgres(server);
+    const postgres = new Postgres(await PostgresServer.make());
+    process.once('exit', postgres.#kill);
+    return postgres;
   }
 
   async version(): Promise<string> {
@@ -55,6 +56,7 @@ export class Postgres implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server[Symbol.asyncDispose]();
+    process.off('exit', this.#kill);
   }
 }
 
