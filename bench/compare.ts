@@ -1,18 +1,18 @@
 /**
- * Compares this checkout with another one: `npm run bench:compare -- FOLDER [workload ...]`. Both run side by
- * side, each on its own database, and get load in turn. So the ratio of each round holds even if the speed of
- * the machine changes. FOLDER is a checkout after `npm ci`. With `--storage postgres`, each has a server of its own.
+ * Compares this checkout with another one: `npm run bench:compare -- FOLDER [workload ...]`. FOLDER is a checkout after
+ * `npm ci`. Both run side by side, each on its own database, and get load in turn. So the ratio of each round holds
+ * even if the speed of the machine changes. The other checkout also runs a second time: a ratio means something if it
+ * is farther from 1 than that of these two (A/A).
  */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { medianOf, medianRatio, formatNumber, table } from './figures.ts';
-import { runRound, workloads, type Round, type Workload } from './load.ts';
+import { formatMeasured, medianOf, medianRatio, table } from './figures.ts';
+import { runRound, workloads, type Round } from './load.ts';
 import { plantsPerUser } from './plants.ts';
 import type * as PostgresBench from './postgres.ts';
 import type * as Seed from './seed.ts';
 import { serviceAt, start, type Running } from './systems.ts';
-import { medianByThread, threadTable } from './threads.ts';
 import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
 const { values, positionals } = parseArgs({
@@ -22,41 +22,37 @@ const { values, positionals } = parseArgs({
     plants: { type: 'string', default: '100000' },
     rounds: { type: 'string', default: '9' },
     seconds: { type: 'string', default: '2' },
+    processes: { type: 'string', default: '3' },
   },
 });
 const [folder = '', ...names] = positionals;
 if (folder === '') throw new Error('Missing argument: the folder of the other checkout.');
-const chosen = workloads.filter(({ name }) => names.length === 0 || names.includes(name));
-const [plants, rounds, seconds] = [values.plants, values.rounds, values.seconds].map(Number) as [
-  number,
-  number,
-  number,
-];
+const [plants, rounds, seconds, processes] = [
+  values.plants,
+  values.rounds,
+  values.seconds,
+  values.processes,
+].map(Number) as [number, number, number, number];
+const roundsOfProcess = Math.ceil(rounds / processes);
 
 await assertToolsInstalled();
 const temporary = temporaryFolder();
-const population = { plants, users: plants / plantsPerUser };
-const executables = [resolve(folder), fileURLToPath(new URL('..', import.meta.url))];
-/** Rounds of a workload on the other checkout and on this one. */
-type Results = [other: Round[], own: Round[]];
-const results = new Map<Workload, Results>(chosen.map((workload) => [workload, [[], []]]));
+const other = resolve(folder);
+const variants = [other, fileURLToPath(new URL('..', import.meta.url)), other];
+/** By workload: the rounds of each variant. */
+const results = workloads
+  .filter(({ name }) => names.length === 0 || names.includes(name))
+  .map((workload) => ({ workload, all: variants.map((): Round[] => []) }));
 
-// The process that starts second can be a few percent slower, so each checkout is second once.
-for (const [half, order] of [
-  [0, 1],
-  [1, 0],
-].entries()) {
+for (let number = 0; number < processes; number++) {
+  // A process that starts later can be a few percent slower, so each variant is first once.
+  const order = variants.map((_, at) => (at + number) % variants.length);
   await using stack = new AsyncDisposableStack();
   const sides = new Map<number, { system: Running; seeded: Seed.Seeded }>();
-  for (const at of order) {
-    const root = executables[at] ?? '';
-    const seeded = await fill(root, `side-${half}-${at}`, stack);
-    const service = serviceAt(join(root, 'bin', 'plant-store.js'));
-    sides.set(at, { system: stack.use(await start(service, seeded)), seeded });
-  }
-  for (const [workload, all] of results) {
+  for (const at of order) sides.set(at, await startSide(at, `side-${number}-${at}`, stack));
+  for (const { workload, all } of results) {
     // The first round is a warm-up and does not count.
-    for (let round = 0; round <= Math.ceil(rounds / 2); round++) {
+    for (let round = 0; round <= roundsOfProcess; round++) {
       for (const at of round % 2 === 0 ? order : order.toReversed()) {
         const side = sides.get(at);
         if (side === undefined) continue;
@@ -67,8 +63,16 @@ for (const [half, order] of [
   }
 }
 
-/** By the checkout's own code, because their schemas can differ. */
-async function fill(root: string, name: string, stack: AsyncDisposableStack): Promise<Seed.Seeded> {
+async function startSide(at: number, name: string, stack: AsyncDisposableStack) {
+  const root = variants[at] ?? '';
+  const seeded = await seedBy(root, name, stack);
+  const service = serviceAt(join(root, 'bin', 'plant-store.js'));
+  return { system: stack.use(await start(service, seeded)), seeded };
+}
+
+/** By the checkout's own code, because their schemas can differ. On PostgreSQL, each has a server of its own. */
+async function seedBy(root: string, name: string, stack: AsyncDisposableStack) {
+  const population = { plants, users: plants / plantsPerUser };
   if (values.storage === 'postgres') {
     const { Postgres }: typeof PostgresBench = await import(join(root, 'bench', 'postgres.ts'));
     return stack.use(await Postgres.start()).seed(temporary, name, population);
@@ -77,30 +81,18 @@ async function fill(root: string, name: string, stack: AsyncDisposableStack): Pr
   return seed(temporary, name, population);
 }
 
-const rows = [...results].map(([workload, [other, own]]) => {
-  const ratio = (figure: (each: Round) => number) =>
-    medianRatio(own.map(figure), other.map(figure)).toFixed(3);
+const rows = results.map(({ workload, all: [a = [], own = [], again = []] }) => {
+  const ratios = (figure: (each: Round) => number) =>
+    [own, again].map((each) => medianRatio(each, a, figure).toFixed(3));
   return [
     workload.name,
-    formatNumber(medianOf(other, (each) => each.requestsPerSecond)),
-    formatNumber(medianOf(own, (each) => each.requestsPerSecond)),
-    ratio((each) => each.requestsPerSecond),
-    ratio((each) => each.cpuUsPerRequest),
-    ratio((each) => each.p99Ms),
+    formatMeasured(medianOf(a, (each) => each.requestsPerSecond)),
+    formatMeasured(medianOf(own, (each) => each.requestsPerSecond)),
+    ...ratios((each) => each.requestsPerSecond),
+    ...ratios((each) => each.cpuUsPerRequest),
+    ...ratios((each) => each.p99Ms),
   ];
 });
-const header = [
-  'Workload',
-  'Other, requests/s',
-  'This',
-  'Requests/s, ratio',
-  'CPU, ratio',
-  'p99, ratio',
-];
+const header = ['Workload', 'Other, requests/s', 'This'];
+for (const figure of ['Requests/s', 'CPU', 'p99']) header.push(`${figure}, ratio`, 'A/A');
 console.log(table(header, rows));
-
-const threads = [...results].flatMap(([{ name }, [other, own]]) => [
-  [[name, 'other'], medianByThread(other)] as const,
-  [[name, 'this'], medianByThread(own)] as const,
-]);
-console.log(threadTable(['CPU µs/request', 'Checkout'], threads));

@@ -3,11 +3,11 @@
  * core, so that they take CPU time from each other instead of from the server.
  */
 import { setTimeout } from 'node:timers/promises';
-import { medianOf, medianRatio, formatMeasured, table } from './figures.ts';
+import { formatMeasured, medianOf, table } from './figures.ts';
 import type { Pace } from './load.ts';
 import type { Seeded } from './seed.ts';
-import { withRunning, type Running, type Systems } from './systems.ts';
-import { wrk, type LoadResult, type Load } from './wrk.ts';
+import type { Running } from './systems.ts';
+import { wrk, type Load, type LoadResult } from './wrk.ts';
 
 const reads = { requests: 'list', connections: 16 } as const;
 const writes = { requests: 'create', connections: 32 } as const;
@@ -22,23 +22,42 @@ interface Round {
 }
 
 export async function readsUnderWrites(
-  { service, typical }: Systems,
+  all: readonly Running[],
   seeded: Seeded,
   { rounds, seconds }: Pace,
 ): Promise<string> {
-  return withRunning([service, typical], seeded, async (systems) => {
-    const results = new Map(systems.map((system) => [system, [] as Round[]]));
-    for (const system of systems) await wrk(system, { ...reads, seconds: 1, seed: 0 }, seeded);
-    for (let seed = 1; seed <= rounds; seed++) {
-      for (const [system, all] of results) {
-        const load = { ...reads, seconds, seed };
-        const alone = await wrk(system, load, seeded);
-        all.push({ alone, ...(await underWrites(system, load, seeded)) });
-        await system.store?.trim();
-      }
+  const systems = all.filter(({ name }) => name === 'service' || name === 'typical');
+  const results = systems.map((system) => ({ system, done: [] as Round[] }));
+  for (const system of systems) await wrk(system, { ...reads, seconds: 1, seed: 0 }, seeded);
+  for (let seed = 1; seed <= rounds; seed++) {
+    for (const { system, done } of results) {
+      const load = { ...reads, seconds, seed };
+      const alone = await wrk(system, load, seeded);
+      done.push({ alone, ...(await underWrites(system, load, seeded)) });
+      await system.store?.trim();
     }
-    return tableOf(results);
-  });
+  }
+  const header = [
+    'Reads under writes',
+    'p50 ms alone',
+    'p50 ms under writes',
+    'p99 ms alone',
+    'p99 ms under writes',
+    'Reads/s under writes',
+    'Writes/s',
+  ];
+  const rows = results.map(({ system, done }) => [
+    system.name,
+    ...[
+      medianOf(done, ({ alone }) => alone.p50Ms),
+      medianOf(done, ({ under }) => under.p50Ms),
+      medianOf(done, ({ alone }) => alone.p99Ms),
+      medianOf(done, ({ under }) => under.p99Ms),
+      medianOf(done, ({ under }) => under.requestsPerSecond),
+      medianOf(done, ({ written }) => written.requestsPerSecond),
+    ].map(formatMeasured),
+  ]);
+  return table(header, rows);
 }
 
 async function underWrites(system: Running, load: Load, seeded: Seeded) {
@@ -48,33 +67,4 @@ async function underWrites(system: Running, load: Load, seeded: Seeded) {
     setTimeout(marginMs).then(() => wrk(system, load, seeded)),
   ]);
   return { written, under };
-}
-
-function tableOf(results: Map<Running, Round[]>): string {
-  const header = [
-    'Reads under writes',
-    'p50 ms alone',
-    'p50 ms under writes',
-    'p99 ms alone',
-    'p99 ms under writes',
-    'p99 ratio',
-    'Reads/s under writes',
-    'Writes/s',
-  ];
-  const rows = [...results].map(([{ name }, all]) => [
-    name,
-    formatMeasured(medianOf(all, ({ alone }) => alone.p50Ms)),
-    formatMeasured(medianOf(all, ({ under }) => under.p50Ms)),
-    formatMeasured(medianOf(all, ({ alone }) => alone.p99Ms)),
-    formatMeasured(medianOf(all, ({ under }) => under.p99Ms)),
-    formatMeasured(
-      medianRatio(
-        all.map(({ under }) => under.p99Ms),
-        all.map(({ alone }) => alone.p99Ms),
-      ),
-    ),
-    formatMeasured(medianOf(all, ({ under }) => under.requestsPerSecond)),
-    formatMeasured(medianOf(all, ({ written }) => written.requestsPerSecond)),
-  ]);
-  return table(header, rows);
 }

@@ -1,67 +1,24 @@
 /**
  * Measures the claims about speed: `npm run bench`. It compares several systems (systems.ts) side by side on this
  * machine. It prints Markdown on standard output and progress on standard error. Quote the ratios: the times
- * depend on the machine. A failed request ends the run with status 1. `--write` also writes the figures to docs/
- * and bench/results/ (pages.ts).
- *
- *   npm run bench -- --plants 100000,1000000 --rounds 5 --seconds 3 --only list-20,start
- *   npm run bench -- --storage postgres
+ * depend on the machine. A failed request ends the run with status 1.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { formatNumber } from './figures.ts';
-import {
-  growthTable,
-  loadTable,
-  measure,
-  loadThreadTable,
-  workloads,
-  type Measured,
-  type Pace,
-} from './load.ts';
+import { loadTable, measure, workloads, type Measured, type Pace } from './load.ts';
 import { writePages } from './pages.ts';
 import { plantsPerUser } from './plants.ts';
 import { Postgres } from './postgres.ts';
 import { readsUnderWrites } from './reads-under-writes.ts';
-import { seed, type Seeded } from './seed.ts';
-import { starts } from './start.ts';
-import type { Sized } from './summary.ts';
-import { install, withRunning, type StorageName, type Systems } from './systems.ts';
-import { fullList } from './full-list.ts';
-import { workers } from './workers.ts';
+import { seed } from './seed.ts';
+import { install, start, type Running, type StorageName } from './systems.ts';
 import { assertToolsInstalled, temporaryFolder } from './workspace.ts';
 
-interface Bench {
-  systems: Systems;
-  folder: string;
-  pace: Pace;
-  /** The names of the workloads and studies to run. */
-  only: readonly string[];
-  /** The server with the plants; undefined for SQLite. */
-  postgres: Postgres | undefined;
-}
-
-/** Measurements that are more than one load on all systems. Each has its own table. */
-const studies: Record<string, (bench: Bench, seeded: Seeded) => Promise<string>> = {
-  'reads-under-writes': ({ systems, pace }, seeded) => readsUnderWrites(systems, seeded, pace),
-  'full-list': ({ systems, folder }, seeded) => fullList(systems, folder, seeded),
-  workers: ({ systems, pace }, seeded) => workers(systems, seeded, pace),
-  start: ({ systems }, seeded) => starts(systems, seeded),
-};
-
+const underWrites = 'reads-under-writes';
 const workloadNames = workloads.map(({ name }) => name);
-const studyNames = Object.keys(studies);
-/** What can be measured on each storage: most studies need SQLite files. */
-const names: Record<StorageName, readonly string[]> = {
-  sqlite: [...workloadNames, ...studyNames],
-  postgres: [...workloadNames, 'reads-under-writes'],
-};
-
-/** The Markdown that was printed so far, for writePages(). */
-const printed: string[] = [];
+const names = [...workloadNames, underWrites];
 
 /** The minimum for --write: with less, a single pause of the machine can determine a figure. */
 const writtenPace: Pace = { rounds: 3, seconds: 10 };
@@ -76,14 +33,12 @@ The databases are in the temporary folder (TMPDIR), which must be on a disk.
 
   --storage NAME      sqlite or postgres (default: sqlite); for postgres, the bench
                       starts a server with its data in the temporary folder
-  --plants N[,N...]   plants in the store, ${plantsPerUser} for each user (default: 100000);
-                      with several sizes, each is compared with the first
+  --plants N          plants in the store, ${plantsPerUser} for each user (default: 100000)
   --rounds N          rounds of each workload; figures are medians (default: 5)
   --seconds N         length of a round (default: 3)
   --only NAME[,...]   run only these (default: all):
                       ${workloadNames.join(', ')},
-                      ${studyNames.join(', ')};
-                      the last three need sqlite
+                      ${underWrites}
   --write             also write the figures to docs/ and bench/results/; needs all figures,
                       and at least ${writtenPace.rounds} rounds of ${writtenPace.seconds} seconds
   --help              show this
@@ -95,69 +50,37 @@ await main().catch((error: unknown) => {
 });
 
 async function main(): Promise<void> {
-  const { storage, sizes, pace, only, isWritten, isHelpRequested } = options();
+  const { storage, plants, pace, only, isWritten, isHelpRequested } = options();
   if (isHelpRequested) return void process.stdout.write(help);
   await assertToolsInstalled();
   const folder = temporaryFolder();
   progress('installing');
   const systems = await install(folder, storage);
   await using postgres = storage === 'postgres' ? await Postgres.start() : undefined;
-  const bench = { systems, folder, pace, only, postgres };
   const where = [machine(), await postgres?.version()].filter(Boolean).join(', ');
   const setting = `${command()} on ${where}`;
-  console.log(`${setting}\n`);
 
-  const results: Sized[] = [];
-  for (const plants of sizes) results.push({ plants, measured: await benchOf(plants, bench) });
-
-  const [first, ...larger] = results.filter(({ measured }) => measured.length > 0);
-  for (const { plants, measured } of larger) {
-    print(`### ${formatNumber(plants)} plants to ${formatNumber(first?.plants ?? 0)}`);
-    print(growthTable(first?.measured ?? [], measured));
-  }
-  if (isWritten) {
-    await writePages(root, { storage, setting, tables: printed.join('\n\n'), sizes: results });
-  }
-}
-
-async function benchOf(plants: number, bench: Bench): Promise<Measured[]> {
-  const folder = mkdtempSync(join(bench.folder, 'size-'));
+  progress('filling stores');
   const users = plants / plantsPerUser;
-  progress(`filling stores with ${formatNumber(plants)} plants`);
-  const population = { plants, users };
-  const seeded = await (bench.postgres ?? { seed }).seed(folder, 'plants', population);
-  print(`### ${formatNumber(plants)} plants of ${formatNumber(users)} users`);
+  const seeded = await (postgres ?? { seed }).seed(folder, 'plants', { plants, users });
+  await using stack = new AsyncDisposableStack();
+  const running: Running[] = [];
+  for (const system of systems) running.push(stack.use(await start(system, seeded)));
 
-  const measured = await loads(bench, seeded);
-  if (measured.length > 0) {
-    print(loadTable(measured));
-    print(loadThreadTable(measured));
+  const measured: Measured[] = [];
+  for (const workload of workloads.filter(({ name }) => only.includes(name))) {
+    progress(workload.name);
+    measured.push(...(await measure(workload, running, seeded, pace)));
   }
-  for (const [name, study] of Object.entries(studies)) {
-    if (!bench.only.includes(name)) continue;
-    progress(name);
-    print(await study({ ...bench, folder }, seeded));
+  const [plantCount, userCount] = [plants, users].map((each) => each.toLocaleString('en-US'));
+  const parts = [`### ${plantCount} plants of ${userCount} users`, loadTable(measured)];
+  if (only.includes(underWrites)) {
+    progress(underWrites);
+    parts.push(await readsUnderWrites(running, seeded, pace));
   }
-  if (bench.postgres !== undefined) print(bench.postgres.table());
-  rmSync(folder, { recursive: true });
-  return measured;
-}
-
-async function loads(
-  { systems, only, pace, postgres }: Bench,
-  seeded: Seeded,
-): Promise<Measured[]> {
-  const chosen = workloads.filter(({ name }) => only.includes(name));
-  if (chosen.length === 0) return [];
-  return withRunning(Object.values(systems), seeded, async (running) => {
-    const measured: Measured[] = [];
-    for (const workload of chosen) {
-      progress(workload.name);
-      measured.push(...(await measure(workload, running, seeded, pace)));
-      await postgres?.sampleConnections(); // idle connections stay open for a while
-    }
-    return measured;
-  });
+  const tables = parts.join('\n\n');
+  console.log(`${setting}\n\n${tables}`);
+  if (isWritten) await writePages(root, { storage, setting, tables, plants, measured });
 }
 
 function options() {
@@ -173,11 +96,10 @@ function options() {
     },
   });
   const storage = storageOf(values.storage);
-  const only = values.only?.split(',') ?? names[storage];
-  const unknown = only.filter((name) => !names[storage].includes(name));
-  if (unknown.length > 0) {
-    throw new Error(`${storage} has no workload or study ${unknown.join(' or ')}. See --help.`);
-  }
+  const only = values.only?.split(',') ?? names;
+  const unknown = only.filter((name) => !names.includes(name));
+  if (unknown.length > 0)
+    throw new Error(`There is no workload ${unknown.join(' or ')}. See --help.`);
   if (values.write && values.only !== undefined) {
     throw new Error('--write needs all figures. Omit --only.');
   }
@@ -187,14 +109,8 @@ function options() {
       `--write needs --rounds ${writtenPace.rounds} and --seconds ${writtenPace.seconds} or more. Raise or omit them.`,
     );
   }
-  return {
-    storage,
-    sizes: values.plants.split(',').map((text) => count(text, plantsPerUser)),
-    pace,
-    only,
-    isWritten: values.write,
-    isHelpRequested: values.help,
-  };
+  const plants = count(values.plants, plantsPerUser);
+  return { storage, plants, pace, only, isWritten: values.write, isHelpRequested: values.help };
 }
 
 function storageOf(text: string): StorageName {
@@ -219,11 +135,6 @@ function machine(): string {
     /^model name\s*: (.+)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8')) ?? [];
   const date = new Date().toISOString().slice(0, 10);
   return `${cpus().length} cores (${model}), Node ${process.version}, Linux ${release()}, ${date}`;
-}
-
-function print(markdown: string): void {
-  printed.push(markdown.trimEnd());
-  console.log(`${markdown.trimEnd()}\n`);
 }
 
 function progress(text: string): void {

@@ -1,76 +1,75 @@
 /**
- * The schemas of the two SQLite databases, and how users, tokens and plants are inserted.
+ * The tables of the service and of the typical system, on both storages: how users, tokens and plants are inserted.
  */
-import { readFileSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
-import { defaultScopes, formatScopes } from '../src/access/access.ts';
-import { openDatabase } from '../src/sqlite/file/open.ts';
-import { hashToken } from '../src/access/token.ts';
+import { formatScopes, scopes } from '../src/access/access.ts';
+import { keyOf } from '../src/postgres/tables/names.ts';
 
+/** All of it is SQL. */
 export interface Schema {
-  /** The argument with which its server opens the file. */
-  address(path: string): string;
-  /** Opens the file, or creates it with all tables. */
-  open(path: string): DatabaseSync;
-  /** Creates the users 1, 2, 3, ..., each with one of the tokens. */
-  addUsers(database: DatabaseSync, tokens: readonly string[]): void;
+  /** Creates the users 1, 2, 3, ..., each with a token, from the table hashes (number, hash). */
+  addUsers: string;
   /** Inserts the rows of generatePlantsSql(). */
   insertGenerated: string;
-  /** Records that ids up to `:id` have been used, if the schema stores that. */
-  raiseLastId?: string;
-  /** Deletes every plant with an id above `:id`. */
+  /** Deletes the plants with ids above the number that follows. */
   deleteAbove: string;
+  /** Records a change by another process, and that ids up to `lastId` are in use. */
+  changed?: (lastId: number) => string;
 }
 
 /** The only store, which all tokens name. */
 export const storeNumber = 1;
+const granted = `'${formatScopes(scopes)}', '', 0`;
 
-const service: Schema = {
-  address: (path) => `sqlite:${path}`,
-  open: (path) => openDatabase(path, { create: true }),
-  addUsers(database, tokens) {
-    database.exec(`
-      INSERT INTO stores (store, name, last_user)
-      VALUES (${storeNumber}, 'main', ${tokens.length})`);
-    const addUser = database.prepare(
-      `INSERT INTO users (store, id, name, role) VALUES (${storeNumber}, ?, ?, 'member')`,
-    );
-    const addToken = database.prepare(`
-      INSERT INTO tokens (hash, store, user_id, scopes, label, created_at)
-      VALUES (?, ${storeNumber}, ?, '${formatScopes(defaultScopes)}', '', 0)`);
-    for (const [at, token] of tokens.entries()) {
-      addUser.run(at + 1, `member ${at + 1}`);
-      addToken.run(hashToken(token), at + 1);
-    }
-  },
+const sqliteService: Schema = {
+  addUsers: `
+    INSERT INTO stores (store, name, last_user)
+    SELECT ${storeNumber}, 'main', count(*) FROM hashes;
+    INSERT INTO users (store, id, name, role)
+    SELECT ${storeNumber}, number, 'member ' || number, 'member' FROM hashes;
+    INSERT INTO tokens (hash, store, user_id, scopes, label, created_at)
+    SELECT hash, ${storeNumber}, number, ${granted} FROM hashes;`,
   insertGenerated: `
     INSERT INTO plants (store, id, owner, tag, name)
-    SELECT ${storeNumber}, id, owner, tag, name FROM generated`,
-  raiseLastId: `UPDATE stores SET last_id = :id WHERE store = ${storeNumber}`,
-  deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id > :id`,
+    SELECT ${storeNumber}, id, owner, tag, name FROM generated;`,
+  deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id >`,
+  changed: (lastId) => `UPDATE stores SET last_id = max(last_id, ${lastId});`,
 };
 
-const typicalSchema = new URL('./peers/schema.sql', import.meta.url);
+const postgresService: Schema = {
+  addUsers: `
+    INSERT INTO plant_store.named_stores (key, name, store)
+    VALUES (${keyOf('main')}, 'main', ${storeNumber});
+    INSERT INTO plant_store.stores (store, name, last_user)
+    SELECT ${storeNumber}, 'main', count(*) FROM hashes;
+    INSERT INTO plant_store.users (store, id, name, role)
+    SELECT ${storeNumber}, number, 'member ' || number, 'member' FROM hashes;
+    INSERT INTO plant_store.tokens (store, hash, user_id, scopes, label, created_at)
+    SELECT ${storeNumber}, hash, number, ${granted} FROM hashes;`,
+  insertGenerated: `
+    INSERT INTO plant_store.plants (store, id, owner, tag, name)
+    SELECT ${storeNumber}, id, owner, tag, name FROM generated;`,
+  deleteAbove: 'DELETE FROM plant_store.plants WHERE id >',
+  changed: (lastId) => `
+    UPDATE plant_store.stores
+    SET position = position + 1, last_id = greatest(last_id, ${lastId});`,
+};
 
 const typical: Schema = {
-  address: (path) => path,
-  open(path) {
-    const database = new DatabaseSync(path, { timeout: 5_000 });
-    database.exec('PRAGMA journal_mode = WAL');
-    database.exec(readFileSync(typicalSchema, 'utf8'));
-    return database;
-  },
-  addUsers(database, tokens) {
-    const addUser = database.prepare('INSERT INTO users (id, name) VALUES (?, ?)');
-    const addToken = database.prepare('INSERT INTO tokens (hash, user_id) VALUES (?, ?)');
-    for (const [at, token] of tokens.entries()) {
-      addUser.run(at + 1, `member ${at + 1}`);
-      addToken.run(hashToken(token), at + 1);
-    }
-  },
+  addUsers: `
+    INSERT INTO users (id, name) SELECT number, 'member ' || number FROM hashes;
+    INSERT INTO tokens (hash, user_id) SELECT hash, number FROM hashes;`,
   insertGenerated: `
-    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM generated`,
-  deleteAbove: 'DELETE FROM plants WHERE id > :id',
+    INSERT INTO plants (id, owner_id, tag, name) SELECT id, owner, tag, name FROM generated;`,
+  deleteAbove: 'DELETE FROM plants WHERE id >',
 };
 
-export const schemas = { service, typical };
+export const schemas = {
+  sqlite: { service: sqliteService, typical },
+  postgres: {
+    service: postgresService,
+    typical: {
+      ...typical,
+      changed: (lastId: number) => `SELECT setval('plants_id_seq', ${lastId});`,
+    },
+  },
+};

@@ -3,13 +3,10 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
-import { makeToken } from '../src/access/token.ts';
+import { hashToken, makeToken } from '../src/access/token.ts';
 import { disposableFirstId, generatePlantsSql } from './plants.ts';
-import { schemas, storeNumber, type Schema } from './schemas.ts';
-
-/** SQLite's page cache while it fills a file. */
-const fillCacheKiB = 1_000_000;
+import { storeNumber, type Schema } from './schemas.ts';
+import { openSqlite } from './sqlite.ts';
 
 export interface Population {
   /** The number of plants, which have ids from 1. */
@@ -27,92 +24,57 @@ export interface Store {
   trim(): void | Promise<void>;
 }
 
+/** The systems that have a database. */
+export type Stored = 'service' | 'typical';
+
 /** The stores of all systems with one population. */
-export interface Seeded extends Population {
-  /** The tokens of the users 1, 2, 3, ... */
-  tokens: readonly string[];
-  /** A file with a token in each line. */
+export interface Seeded extends Population, Record<Stored, Store> {
+  /** A file with the token of a user in each line. */
   tokensFile: string;
-  service: Store;
-  typical: Store;
+}
+
+/** A database with the tables of a system. */
+export interface Database {
+  address: string;
+  schema: Schema;
+  /** Creates the table hashes (number, hash) from these hashes in hexadecimal, and runs the SQL. */
+  fill(hashes: readonly string[], sql: string): void | Promise<void>;
+  /** Runs the SQL, and tidies up, so that this work does not slow down a measured system. */
+  run(sql: string): void | Promise<void>;
 }
 
 /** Creates SQLite files in the folder. `name` distinguishes them from those of other populations. */
-export function seed(folder: string, name: string, population: Population): Seeded {
-  const seededTokens = makeTokens(folder, name, population);
-  const store = (system: keyof typeof schemas) => {
-    const path = join(folder, `${name}-${system}.db`);
-    const filled = new SqliteStore(path, schemas[system], population);
-    filled.fill(seededTokens.tokens);
-    return filled;
-  };
-  return { ...population, ...seededTokens, service: store('service'), typical: store('typical') };
+export function seed(folder: string, name: string, population: Population): Promise<Seeded> {
+  const open = (system: Stored) => openSqlite(join(folder, `${name}-${system}.db`), system);
+  return fill(folder, name, population, open);
 }
 
-/** A token for each user. */
-export function makeTokens(folder: string, name: string, { users }: Population) {
+/** Fills the empty databases that `open` creates. */
+export async function fill(
+  folder: string,
+  name: string,
+  population: Population,
+  open: (system: Stored) => Database | Promise<Database>,
+): Promise<Seeded> {
+  const { plants, users } = population;
   const tokens = Array.from({ length: users }, () => makeToken(storeNumber));
+  const hashes = tokens.map((token) => hashToken(token).toString('hex'));
   const tokensFile = join(folder, `${name}.tokens`);
   writeFileSync(tokensFile, tokens.join('\n'));
-  return { tokens, tokensFile };
-}
 
-export class SqliteStore implements Store {
-  readonly #path: string;
-  readonly #schema: Schema;
-  readonly #population: Population;
-
-  constructor(path: string, schema: Schema, population: Population) {
-    this.#path = path;
-    this.#schema = schema;
-    this.#population = population;
-  }
-
-  get address(): string {
-    return this.#schema.address(this.#path);
-  }
-
-  fill(tokens: readonly string[]): void {
-    const { plants, users } = this.#population;
-    const { insertGenerated, raiseLastId } = this.#schema;
-    this.#write((database) => {
-      database.exec(`PRAGMA cache_size = -${fillCacheKiB}`);
-      this.#schema.addUsers(database, tokens);
-      withIndexesDropped(database, () => {
-        database.exec(generatePlantsSql(1, plants, users) + insertGenerated);
-      });
-      if (raiseLastId !== undefined) database.prepare(raiseLastId).run({ id: plants });
-    });
-  }
-
-  addDisposable(count: number): void {
-    const generated = generatePlantsSql(disposableFirstId, count, this.#population.users);
-    this.#write((database) => database.exec(generated + this.#schema.insertGenerated));
-  }
-
-  trim(): void {
-    const { plants: id } = this.#population;
-    this.#write((database) => database.prepare(this.#schema.deleteAbove).run({ id }));
-  }
-
-  /** Writes in one transaction and empties the WAL, so that this work does not slow down a measured system. */
-  #write(work: (database: DatabaseSync) => void): void {
-    const database = this.#schema.open(this.#path);
-    database.exec('BEGIN IMMEDIATE');
-    work(database);
-    database.exec('COMMIT');
-    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-    database.close();
-  }
-}
-
-/** Building an index once after filling is much faster than updating it for each row. */
-function withIndexesDropped(database: DatabaseSync, fill: () => void): void {
-  const indexes = database
-    .prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'plants'`)
-    .all()
-    .filter(({ sql }) => sql !== null); // the index of a primary key has none and cannot be dropped
-  for (const { name } of indexes) database.exec(`DROP INDEX ${String(name)}`);
-  fill();
-  for (const { sql } of indexes) database.exec(String(sql));
+  const storeOf = async (system: Stored): Promise<Store> => {
+    const database = await open(system);
+    const { addUsers, insertGenerated, deleteAbove, changed } = database.schema;
+    const change = (sql: string) => sql + (changed?.(plants) ?? '');
+    const insert = (firstId: number, count: number) =>
+      change(generatePlantsSql(firstId, count, users) + insertGenerated);
+    await database.fill(hashes, addUsers + insert(1, plants));
+    return {
+      address: database.address,
+      addDisposable: (count) => database.run(insert(disposableFirstId, count)),
+      trim: () => database.run(change(`${deleteAbove} ${plants};`)),
+    };
+  };
+  const [service, typical] = [await storeOf('service'), await storeOf('typical')];
+  return { ...population, tokensFile, service, typical };
 }

@@ -8,7 +8,6 @@
  */
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync } from 'node:fs';
-import { request } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +18,7 @@ import type { Load } from './wrk.ts';
 export type StorageName = 'sqlite' | 'postgres';
 export type SystemName = 'service' | 'bare' | 'synced log' | 'typical';
 
-export interface System {
+interface System {
   name: SystemName;
   /** The requests that it supports; undefined for all. */
   requests?: readonly Load['requests'][];
@@ -37,24 +36,19 @@ export interface Running extends AsyncDisposable {
   store: Store | undefined;
 }
 
-export type Systems = Record<SystemName, System>;
-
 const root = fileURLToPath(new URL('..', import.meta.url));
+const bareServer = join(import.meta.dirname, 'bare.ts');
 const peersFolder = join(import.meta.dirname, 'peers');
 const quietly = '--loglevel=error';
 
-const bare: System = {
-  name: 'bare',
-  args: () => [join(import.meta.dirname, 'bare.ts')],
-  store: () => undefined,
-};
+const bare: System = { name: 'bare', args: () => [bareServer], store: () => undefined };
 
 function syncedLogIn(folder: string): System {
   const file = join(folder, 'synced.log');
   return {
     name: 'synced log',
     requests: ['create', 'update', 'delete'],
-    args: () => [join(import.meta.dirname, 'synced-log.ts'), file],
+    args: () => [bareServer, file],
     // It responds to any delete, so it needs no disposable plants.
     store: () => ({ address: file, addDisposable: () => {}, trim: () => truncateSync(file) }),
   };
@@ -85,21 +79,14 @@ export function serviceAt(executable: string): System {
 }
 
 /** Installs the service into `folder`, and the packages of its peers into their own folder. */
-export async function install(folder: string, storage: StorageName): Promise<Systems> {
+export async function install(folder: string, storage: StorageName): Promise<System[]> {
   await run('npm', ['pack', quietly, '--pack-destination', folder], root);
   const [tarball = ''] = readdirSync(folder).filter((file) => file.endsWith('.tgz'));
   const packed = [join(folder, tarball), ...(storage === 'postgres' ? [driver()] : [])];
   await run('npm', ['install', quietly, '--omit=dev', '--prefix', folder, ...packed]);
   await installPeers();
-
-  const modules = join(folder, 'node_modules');
-  const service = serviceAt(join(modules, 'plant-store', 'bin', 'plant-store.js'));
-  return {
-    service,
-    bare,
-    'synced log': syncedLogIn(folder),
-    typical: typicalOn(storage),
-  };
+  const service = serviceAt(join(folder, 'node_modules/plant-store/bin/plant-store.js'));
+  return [service, bare, syncedLogIn(folder), typicalOn(storage)];
 }
 
 /** The PostgreSQL driver, an optional dependency of the package, in the version that the tests use. */
@@ -117,12 +104,8 @@ async function installPeers(): Promise<void> {
 }
 
 /** Starts a system and waits until it prints its URL. Disposal sends SIGTERM. */
-export async function start(
-  system: System,
-  seeded: Seeded,
-  flags: readonly string[] = [],
-): Promise<Running> {
-  const child = launch(process.execPath, [...flags, ...system.args(seeded)]);
+export async function start(system: System, seeded: Seeded): Promise<Running> {
+  const child = launch(process.execPath, system.args(seeded));
   const closed = once(child, 'close');
   const { pid } = child;
   for await (const line of createInterface({ input: child.stdout })) {
@@ -141,26 +124,4 @@ export async function start(
     };
   }
   throw new Error(`${system.name} exited before it listened`);
-}
-
-/** Runs `work` while the systems run. */
-export async function withRunning<T>(
-  systems: readonly System[],
-  seeded: Seeded,
-  work: (running: readonly Running[]) => Promise<T>,
-): Promise<T> {
-  await using stack = new AsyncDisposableStack();
-  const running: Running[] = [];
-  for (const system of systems) running.push(stack.use(await start(system, seeded)));
-  return await work(running);
-}
-
-/** Requests a list on a new connection, and discards the body. */
-export async function get({ address }: Running, path: string, token = ''): Promise<void> {
-  const headers = { authorization: `Bearer ${token}` };
-  const sent = request(address + path, { agent: false, headers }).end();
-  const [response] = await once(sent, 'response');
-  response.resume();
-  await once(response, 'end');
-  if (response.statusCode !== 200) throw new Error(`${path}: ${response.statusCode}`);
 }

@@ -60,7 +60,7 @@ const env = {
 
 /** Throws if a tool is missing, and names the package that provides it. */
 export async function assertToolsInstalled(): Promise<void> {
-  const packages = { wrk: 'wrk', taskset: 'util-linux', curl: 'curl', npm: 'npm' };
+  const packages = { wrk: 'wrk', taskset: 'util-linux', npm: 'npm' };
   for (const [tool, name] of Object.entries(packages)) {
     await run('sh', ['-c', `command -v ${tool}`]).catch(() => {
       throw new Error(`${tool} is missing. On Debian: apt-get install ${name}`);

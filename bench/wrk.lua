@@ -19,10 +19,6 @@ local function list()
   return "GET /plants?limit=" .. page_plants .. random_user() .. "\r\n"
 end
 
-local function list_of_any()
-  return "GET /plants?limit=" .. page_plants .. heads[math.random(users)] .. "\r\n"
-end
-
 -- At least `page_plants` plants of each user follow this cursor, so every page is full.
 local function page()
   local after = math.random(0, plants - page_plants * users)
@@ -52,14 +48,7 @@ local function delete()
   return "DELETE /plants/" .. id .. heads[id % users + 1] .. "\r\n"
 end
 
-local function mix()
-  local percent = math.random(100)
-  if percent <= 90 then return list() end
-  if percent <= 98 then return create() end
-  return delete()
-end
-
-local kinds = { list = list, list_of_any = list_of_any, page = page, create = create, update = update, delete = delete, mix = mix }
+local kinds = { list = list, page = page, create = create, update = update, delete = delete }
 
 function init(args)
   request = kinds[args[1]]

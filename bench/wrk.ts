@@ -16,7 +16,7 @@ const responseTimeoutSeconds = 10;
 
 export interface Load {
   /** The kind of requests (wrk.lua). */
-  requests: 'list' | 'list_of_any' | 'page' | 'create' | 'update' | 'delete' | 'mix';
+  requests: 'list' | 'page' | 'create' | 'update' | 'delete';
   connections: number;
   seconds: number;
   /** Seed of the random users and cursors; the same for all systems in a round. */

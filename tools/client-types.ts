@@ -7,19 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import { problemResponses } from '../src/http/response/problems.ts';
 import { openapiFile } from './openapi.ts';
+import type { Schema } from './reference/openapi.ts';
 
 export const clientTypesFile = fileURLToPath(new URL('../src/client/types.ts', import.meta.url));
-
-/** The parts of JSON Schema that openapi.json uses. */
-interface Schema {
-  $ref?: string;
-  type?: string | string[];
-  enum?: string[];
-  items?: Schema;
-  properties?: Record<string, Schema>;
-  required?: string[];
-  description?: string;
-}
 
 interface Components {
   schemas: Record<string, Schema>;

@@ -23,12 +23,12 @@ export async function commandsText(): Promise<string> {
   const [text = '', , ...more] = readFileSync(commandsFile, 'utf8').split(marker);
   if (more.length > 0) throw new Error(`${commandsFile} needs one line with the marker: ${marker}`);
   const commands = runnable(program());
-  const shared = sharedOptions(commands);
+  const shared = sharedRows(commands);
   const page = [
     text.trimEnd(),
     marker,
     '## Options of several commands',
-    tableOf([...shared.values()].map(rowOf)),
+    tableOf([...shared.values()]),
     ...commands.map((command) => sectionOf(command, shared)),
   ];
   const style = await resolveConfig(commandsFile);
@@ -42,33 +42,26 @@ function runnable(command: CommandUnknownOpts): CommandUnknownOpts[] {
   return children.length === 0 ? [command] : children.flatMap(runnable);
 }
 
-/** By their row of the table, because an option with the same name can differ between commands. */
-function sharedOptions(commands: readonly CommandUnknownOpts[]): ReadonlyMap<string, Option> {
-  const all = commands.flatMap(({ options }) => options);
-  const byRow = Map.groupBy(all, keyOf);
-  return new Map(
-    byRow.entries().flatMap(([key, [option, ...others]]) => {
-      const isShared = option !== undefined && others.length + 1 >= minCommandsOfShared;
-      return isShared ? [[key, option] as const] : [];
-    }),
-  );
+type Row = readonly string[];
+
+/** By their text, because an option with the same name can differ between commands. */
+function sharedRows(commands: readonly CommandUnknownOpts[]): ReadonlyMap<string, Row> {
+  const rows = commands.flatMap(({ options }) => options.map(rowOf));
+  const byText = [...Map.groupBy(rows, String)];
+  const shared = byText.filter(([, same]) => same.length >= minCommandsOfShared);
+  return new Map(shared.map(([text, [row = []]]) => [text, row]));
 }
 
-function keyOf(option: Option): string {
-  return rowOf(option).join();
-}
-
-function sectionOf(command: CommandUnknownOpts, shared: ReadonlyMap<string, Option>): string {
-  const [ofOthers, own] = [true, false].map((isShared) =>
-    command.options.filter((option) => shared.has(keyOf(option)) === isShared),
-  );
-  const also = (ofOthers ?? []).map(({ long }) => code(long)).join(', ');
+function sectionOf(command: CommandUnknownOpts, shared: ReadonlyMap<string, Row>): string {
+  const isShared = (option: Option) => shared.has(String(rowOf(option)));
+  const own = command.options.filter((option) => !isShared(option));
+  const also = command.options.filter(isShared).map(({ long }) => code(long));
   return [
     `## ${nameOf(command)}`,
     sentence(command.description()),
     command.registeredArguments.map(itemOf).join('\n'),
-    tableOf((own ?? []).map(rowOf)),
-    also === '' ? '' : `Also ${also}.`,
+    tableOf(own.map(rowOf)),
+    also.length === 0 ? '' : `Also ${also.join(', ')}.`,
   ].join('\n\n');
 }
 
@@ -83,7 +76,7 @@ function sentence(text: string): string {
 }
 
 /** The cells of a row: the option, its variable, its default and its description. */
-function rowOf(option: Option): string[] {
+function rowOf(option: Option): Row {
   const { flags, envVar, defaultValue, defaultValueDescription, argChoices } = option;
   const initial = defaultValueDescription ?? (defaultValue === undefined ? '' : `${defaultValue}`);
   const description = withChoices(option.description, argChoices);
@@ -103,7 +96,7 @@ function withChoices(description: string, choices: readonly string[] = []): stri
 }
 
 /** Without the columns that would be empty. */
-function tableOf(rows: readonly (readonly string[])[]): string {
+function tableOf(rows: readonly Row[]): string {
   if (rows.length === 0) return '';
   const header = ['Option', 'Variable', 'Default', 'Description'];
   const isUsed = header.map((_, column) => rows.some((cells) => cells[column] !== ''));

@@ -3,6 +3,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { lexer, walkTokens, type Token, type Tokens } from 'marked';
+import { anchorOf } from './anchor.ts';
 
 /**
  * Placeholders for output that differs between runs. They replace it both in an example and in its actual
@@ -101,16 +102,10 @@ export class Page {
     return section;
   }
 
-  /** The fragments of the headings, as GitHub derives them. */
+  /** The fragments of the headings. */
   get anchors(): string[] {
-    return this.#tokens
-      .filter(({ type }) => type === 'heading')
-      .map((token) =>
-        textOf(token)
-          .toLowerCase()
-          .replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '')
-          .replaceAll(' ', '-'),
-      );
+    const headings = this.#tokens.filter(({ type }) => type === 'heading');
+    return headings.map((heading) => anchorOf(textOf(heading)));
   }
 
   /** Targets of links inside the repository. */

@@ -1,164 +1,16 @@
 /**
- * The responses of the operations, and the headers of requests, as openapi.json describes them. Each header, schema and
+ * Describes the responses that the routes declare, and headers of requests, for openapi.json. Each header, schema and
  * problem is defined once, under its name in `components`. The table of problems.ts and docs/reference/errors.md describe
  * problems.
  */
 import type { TSchema } from '@sinclair/typebox';
-import type { Operation } from '../src/http/routes/operation.ts';
+import type { Operation, Success } from '../src/http/routes/operation.ts';
 import type { ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
 import { keyPattern, maxKeyFieldChars } from '../src/http/request/idempotency-key.ts';
 import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
-import {
-  DeletedPlant,
-  Health,
-  Readiness,
-  OwnToken,
-  Plant,
-  PlantChange,
-  Problem,
-  Share,
-  Shares,
-  Token,
-} from './openapi-schemas.ts';
-
-/** The responses of an operation, besides those that every operation can have, or every one with a token or a body. */
-interface Responses {
-  /** By status. */
-  successes: Record<number, Success>;
-  problems: readonly ProblemKind[];
-  /** The headers that a request can have. */
-  requestHeaders?: readonly (keyof typeof requestHeaders)[];
-}
-
-interface Success {
-  description: string;
-  /** Undefined if there is no content. */
-  schema?: TSchema;
-  /** What was created, and an example of its address. */
-  created?: readonly [what: string, location: string];
-  /** Its own headers. */
-  named?: readonly (keyof typeof headers)[];
-}
-
-/** By `operationId`. */
-const operations: Record<string, Responses> = {
-  createPlant: {
-    successes: {
-      201: {
-        description: 'The plant is created.',
-        schema: Plant,
-        created: ['plant', '/plants/42'],
-        named: ['ETag', 'Idempotent-Replayed'],
-      },
-    },
-    problems: ['insufficient-scope', 'quota-exceeded', 'id-taken', 'idempotency-key-reused'],
-    requestHeaders: ['Idempotency-Key'],
-  },
-  listPlants: {
-    successes: { 200: { description: 'The plants.', schema: Type.Array(Plant), named: ['Link'] } },
-    problems: ['insufficient-scope'],
-  },
-  getPlant: {
-    successes: {
-      200: { description: 'The plant.', schema: Plant, named: ['ETag'] },
-      304: {
-        description: 'The plant has an entity tag of `If-None-Match`.',
-        named: ['ETag'],
-      },
-    },
-    problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-    requestHeaders: ['If-Match', 'If-None-Match'],
-  },
-  updatePlant: {
-    successes: {
-      200: { description: 'The plant after the change.', schema: Plant, named: ['ETag'] },
-    },
-    problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
-    requestHeaders: ['If-Match', 'If-None-Match'],
-  },
-  deletePlant: {
-    successes: { 204: { description: 'The plant is deleted.' } },
-    problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
-    requestHeaders: ['If-Match', 'If-None-Match'],
-  },
-  restorePlant: {
-    successes: { 200: { description: 'The plant is back.', schema: Plant, named: ['ETag'] } },
-    problems: [
-      'insufficient-scope',
-      'plant-read-only',
-      'quota-exceeded',
-      'plant-not-found',
-      'id-taken',
-    ],
-  },
-  listDeletedPlants: {
-    successes: {
-      200: {
-        description: 'The deleted plants.',
-        schema: Type.Array(DeletedPlant),
-        named: ['Link'],
-      },
-    },
-    problems: ['insufficient-scope'],
-  },
-  getHistory: {
-    successes: { 200: { description: 'The changes.', schema: Type.Array(PlantChange) } },
-    problems: ['insufficient-scope', 'plant-not-found'],
-  },
-  listShares: {
-    successes: { 200: { description: 'The shares.', schema: Shares, named: ['Link'] } },
-    problems: ['insufficient-scope'],
-  },
-  sharePlants: {
-    successes: {
-      200: { description: 'The share existed, and has this access now.', schema: Share },
-      201: { description: 'The share is new.', schema: Share },
-    },
-    problems: ['insufficient-scope', 'too-many-shares'],
-  },
-  endShare: {
-    successes: { 204: { description: 'The share is ended.' } },
-    problems: ['insufficient-scope', 'share-not-found'],
-  },
-  getToken: {
-    successes: { 200: { description: 'What the token grants.', schema: Token } },
-    problems: [],
-  },
-  revokeOwnToken: {
-    successes: { 204: { description: 'The token of the request is revoked.' } },
-    problems: ['token-restricted'],
-  },
-  createToken: {
-    successes: {
-      201: {
-        description: 'The token is created.',
-        schema: OwnToken,
-        created: ['token', '/tokens/000000001-22894e9580395e64'],
-      },
-    },
-    problems: ['insufficient-scope', 'token-restricted', 'too-many-tokens'],
-  },
-  listTokens: {
-    successes: {
-      200: { description: 'The tokens.', schema: Type.Array(OwnToken), named: ['Link'] },
-    },
-    problems: [],
-  },
-  revokeToken: {
-    successes: { 204: { description: 'The token is revoked.' } },
-    problems: ['insufficient-scope', 'token-restricted', 'token-not-found'],
-  },
-  livez: {
-    successes: { 200: { description: 'The process is alive.', schema: Health } },
-    problems: [],
-  },
-  readyz: {
-    successes: { 200: { description: 'The service is ready.', schema: Readiness } },
-    problems: ['storage-unavailable', 'overloaded'],
-  },
-};
+import { schemas } from './openapi-schemas.ts';
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
   return { description, required: true, schema, example };
@@ -253,28 +105,21 @@ export const requestHeaders = {
   ),
 };
 
-/** The parameters of an operation that are headers. */
-export function requestHeadersOf({ operationId }: Operation): object[] {
-  return (operations[operationId]?.requestHeaders ?? []).map((name) => requestHeaders[name]);
-}
-
 /** The responses of an operation, by status. */
-export function responsesOf({ operationId, security, body }: Operation, method: string): object {
-  const responses = operations[operationId];
-  if (responses === undefined) throw new Error(`${operationId} has no responses; add them here`);
-  const { successes, problems } = responses;
+export function responsesOf(
+  { successes, problems, security, body }: Operation,
+  method: string,
+): object {
+  const hasToken = security === undefined;
   const all = [...problems, ...problemsOfAll];
-  if (security === undefined) all.push(...problemsWithToken);
+  if (hasToken) all.push(...problemsWithToken);
   if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');
   if (problems.some((kind) => problemResponses[kind].status === 404)) all.push('path-not-found');
-  const byStatus = Map.groupBy(all, (kind) => problemResponses[kind].status);
+  const byStatus = [...Map.groupBy(all, (kind) => problemResponses[kind].status)];
   const isPatch = method === 'PATCH';
-  const hasToken = security === undefined;
   return Object.fromEntries([
     ...Object.entries(successes).map(([status, one]) => [status, successResponse(one, hasToken)]),
-    ...byStatus
-      .entries()
-      .map(([status, kinds]) => [status, problemResponse(status, kinds, isPatch)]),
+    ...byStatus.map(([status, kinds]) => [status, problemResponse(status, kinds, isPatch)]),
   ]);
 }
 
@@ -297,16 +142,25 @@ const problemsWithToken: readonly ProblemKind[] = [
   'outcome-unknown',
 ];
 
-function successResponse(
-  { description, schema, created, named = [] }: Success,
-  hasToken: boolean,
-): object {
-  const ofToken = hasToken ? (['RateLimit', 'RateLimit-Policy'] as const) : [];
-  const own = [...named, ...ofToken].map((name) => [name, headers[name]]);
+function successResponse(success: Success, hasToken: boolean): object {
+  const { description, schema = success.items, created, headers: named = [] } = success;
+  const limits = hasToken ? (['RateLimit', 'RateLimit-Policy'] as const) : [];
+  const content = schema === undefined ? undefined : schemaOf(schema);
   return {
-    ...response(description, { ...(created && location(...created)), ...Object.fromEntries(own) }),
-    ...(schema && { content: { 'application/json': { schema } } }),
+    ...response(description, {
+      ...(created && location(...created)),
+      ...Object.fromEntries([...named, ...limits].map((name) => [name, headers[name]])),
+    }),
+    ...(content && {
+      content: { 'application/json': { schema: success.items ? Type.Array(content) : content } },
+    }),
   };
+}
+
+function schemaOf(name: string): TSchema {
+  const schema = schemas[name];
+  if (schema === undefined) throw new Error(`There is no schema ${name} in openapi-schemas.ts.`);
+  return schema;
 }
 
 /** A response with these headers, and those of every response. */
@@ -342,7 +196,7 @@ function problemResponse(status: number, kinds: readonly ProblemKind[], isPatch:
       ...(ofPatch && { 'Accept-Patch': headers['Accept-Patch'] }),
     }),
     content: {
-      [problemMediaType]: { schema: Problem, examples: Object.fromEntries(examples) },
+      [problemMediaType]: { schema: schemas['Problem'], examples: Object.fromEntries(examples) },
     },
   });
 }

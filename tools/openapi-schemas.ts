@@ -3,48 +3,34 @@
  * and the types of the client, which come from there.
  */
 import type { TSchema } from '@sinclair/typebox';
-import {
-  roles,
-  shareAccesses,
-  type GrantState,
-  type Role,
-  type ShareAccess as ShareAccessName,
-} from '../src/access/access.ts';
+import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
 import { ShareAccess } from '../src/http/routes/share-schemas.ts';
-import { Scope } from '../src/http/routes/token-schemas.ts';
-import { plantEvents, type PlantEvent } from '../src/log/change-log.ts';
+import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
+import { plantEvents } from '../src/log/change-log.ts';
 import { maxId } from '../src/plants/ids.ts';
-import type { PlantField } from '../src/plants/plant.ts';
+import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
 import { Type } from '../src/shared/typebox.ts';
 
+const Text = (description: string) => Type.String({ description });
 const Time = (description: string) => Type.String({ format: 'date-time', description });
+const Id = (description: string) => Type.Integer({ minimum: 1, maximum: maxId, description });
+const OneOf = <Value extends string>(values: readonly Value[], description: string) =>
+  Type.Unsafe<Value>({ type: 'string', enum: [...values], description });
 
 /** Its strings have no constraints: a client that counts length in another way must not reject what the service has stored. */
-export const Plant = Type.Object(
+const Plant = Type.Object(
   {
-    name: Type.Optional(
-      Type.String({ description: 'What the plant is called, exactly as it was sent.' }),
-    ),
-    tag: Type.Optional(Type.String({ description: 'Its tag; empty if it has none.' })),
-    id: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: maxId,
-        description: 'Its id, unique in the store. Present only if `fields` names it.',
-      }),
-    ),
+    name: Type.Optional(Text('What the plant is called, exactly as it was sent.')),
+    tag: Type.Optional(Text('Its tag; empty if it has none.')),
+    id: Type.Optional(Id('Its id, unique in the store. Present only if `fields` names it.')),
     owner: Type.Optional(
-      Type.String({
-        description: 'The name of the user who owns it. Present only if `fields` names it.',
-      }),
+      Text('The name of the user who owns it. Present only if `fields` names it.'),
     ),
     access: Type.Optional(
-      Type.Unsafe<ShareAccessName>({
-        type: 'string',
-        enum: [...shareAccesses],
-        description:
-          'What you can do with it: `write` includes changes. Present only if `fields` names it.',
-      }),
+      OneOf(
+        shareAccesses,
+        'What you can do with it: `write` includes changes. Present only if `fields` names it.',
+      ),
     ),
   } satisfies Record<PlantField, TSchema>,
   {
@@ -55,26 +41,22 @@ export const Plant = Type.Object(
   },
 );
 
-export const PlantChange = Type.Object(
+const PlantChange = Type.Object(
   {
-    event: Type.Unsafe<PlantEvent>({
-      type: 'string',
-      enum: plantEvents,
-      description:
-        'What happened to the plant. `moved`: whoever runs the service has given it to another user.',
-    }),
+    event: OneOf(
+      plantEvents,
+      'What happened to the plant. `moved`: whoever runs the service has given it to another user.',
+    ),
     at: Time('When it happened (RFC 3339).'),
     user: Type.Optional(
-      Type.String({
-        description: 'The name of the user who did it. Absent if it was whoever runs the service.',
-      }),
+      Text('The name of the user who did it. Absent if it was whoever runs the service.'),
     ),
     before: Type.Optional(
       Type.Object(
         {
-          name: Type.String({ description: 'The name that the plant had.' }),
-          tag: Type.String({ description: 'The tag that it had; empty if there was none.' }),
-          owner: Type.String({ description: 'The name of the user who owned it.' }),
+          name: Text('The name that the plant had.'),
+          tag: Text('The tag that it had; empty if there was none.'),
+          owner: Text('The name of the user who owned it.'),
         },
         { description: 'The plant before the change. Absent if there was none.' },
       ),
@@ -93,18 +75,15 @@ export const PlantChange = Type.Object(
   },
 );
 
-export const DeletedPlant = Type.Object(
+const DeletedPlant = Type.Object(
   {
-    id: Type.Integer({ minimum: 1, maximum: maxId, description: 'The id that the plant had.' }),
-    name: Type.String({ description: 'Its name when it was deleted.' }),
-    tag: Type.String({ description: 'Its tag; empty if it had none.' }),
-    owner: Type.String({ description: 'The name of the user whose plant it was.' }),
+    id: Id('The id that the plant had.'),
+    name: Text('Its name when it was deleted.'),
+    tag: Text('Its tag; empty if it had none.'),
+    owner: Text('The name of the user whose plant it was.'),
     deletedAt: Time('When it was deleted (RFC 3339).'),
     deletedBy: Type.Optional(
-      Type.String({
-        description:
-          'The name of the user who deleted it. Absent if it was whoever runs the service.',
-      }),
+      Text('The name of the user who deleted it. Absent if it was whoever runs the service.'),
     ),
   },
   {
@@ -122,18 +101,15 @@ export const DeletedPlant = Type.Object(
   },
 );
 
-export const Share = Type.Object(
-  {
-    user: Type.String({ description: 'The name of the other user.' }),
-    access: ShareAccess,
-  },
+const Share = Type.Object(
+  { user: Text('The name of the other user.'), access: ShareAccess },
   {
     description: 'A share between the calling user and another one.',
     examples: [{ user: 'bob', access: 'read' }],
   },
 );
 
-export const Shares = Type.Object(
+const Shares = Type.Object(
   {
     given: Type.Array(Share, {
       description: 'Users who can access the plants of the calling user.',
@@ -149,21 +125,15 @@ export const Shares = Type.Object(
   },
 );
 
-const TokenRole = Type.Unsafe<Role>({
-  type: 'string',
-  enum: roles,
-  description:
-    'The role of the user: a `member` can access their own plants and those shared with them, a `manager` every plant in the store.',
-});
-
-export const Token = Type.Object(
+const Token = Type.Object(
   {
-    id: Type.String({
-      description: 'The public id of the token, which does not grant access.',
-    }),
-    user: Type.String({ description: 'The name of the calling user.' }),
-    store: Type.String({ description: 'The name of the store that the user belongs to.' }),
-    role: TokenRole,
+    id: Text('The public id of the token, which does not grant access.'),
+    user: Text('The name of the calling user.'),
+    store: Text('The name of the store that the user belongs to.'),
+    role: OneOf(
+      roles,
+      'The role of the user: a `member` can access their own plants and those shared with them, a `manager` every plant in the store.',
+    ),
     scopes: Type.Array(Scope, { description: 'The operations that the token allows.' }),
     expiresAt: Type.Optional(Time('When the token expires (RFC 3339). Absent if it never does.')),
   },
@@ -183,16 +153,12 @@ export const Token = Type.Object(
   },
 );
 
-export const OwnToken = Type.Object(
+const OwnToken = Type.Object(
   {
-    id: Type.String({ description: 'Its public id, which does not grant access.' }),
-    label: Type.String({ description: 'Its note; empty if there is none.' }),
+    id: Text('Its public id, which does not grant access.'),
+    label: Text('Its note; empty if there is none.'),
     scopes: Type.Array(Scope, { description: 'What it allows.' }),
-    state: Type.Unsafe<GrantState>({
-      type: 'string',
-      enum: ['active', 'expired', 'revoked'],
-      description: 'Whether the service accepts it.',
-    }),
+    state: OneOf<GrantState>(['active', 'expired', 'revoked'], 'Whether the service accepts it.'),
     current: Type.Boolean({ description: 'Whether it is the token of this request.' }),
     createdAt: Time('When it was created (RFC 3339).'),
     expiresAt: Type.Optional(Time('When it expires. Absent if it never does.')),
@@ -200,9 +166,7 @@ export const OwnToken = Type.Object(
     lastUsedAt: Type.Optional(
       Time('When it was last used, to the minute. Absent if it was not used yet.'),
     ),
-    token: Type.Optional(
-      Type.String({ description: 'The token itself. Present only when it is created: save it.' }),
-    ),
+    token: Type.Optional(Text('The token itself. Present only when it is created: save it.')),
   },
   {
     description: 'A token of the calling user. Ignore members that you do not know.',
@@ -220,28 +184,22 @@ export const OwnToken = Type.Object(
   },
 );
 
-export const Health = Type.Object(
-  { status: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Always `ok`.' }) },
+const Health = Type.Object(
+  { status: OneOf(['ok'], 'Always `ok`.') },
   {
     description: 'The response of a successful health check.',
     examples: [{ status: 'ok' }],
   },
 );
 
-export const Readiness = Type.Object(
+const Readiness = Type.Object(
   {
-    status: Type.Unsafe<'ok'>({
-      type: 'string',
-      enum: ['ok'],
-      description: 'Ready for requests.',
-    }),
-    reads: Type.Unsafe<'ok'>({ type: 'string', enum: ['ok'], description: 'Reads work.' }),
-    writes: Type.Unsafe<'ok' | 'other-primary'>({
-      type: 'string',
-      enum: ['ok', 'other-primary'],
-      description:
-        '`other-primary` if a second PostgreSQL server accepts writes. Requests do not reach it, but it must be stopped.',
-    }),
+    status: OneOf(['ok'], 'Ready for requests.'),
+    reads: OneOf(['ok'], 'Reads work.'),
+    writes: OneOf(
+      ['ok', 'other-primary'],
+      '`other-primary` if a second PostgreSQL server accepts writes. Requests do not reach it, but it must be stopped.',
+    ),
   },
   {
     description: 'The response of a service that is ready.',
@@ -249,7 +207,7 @@ export const Readiness = Type.Object(
   },
 );
 
-export const Fault = Type.Object(
+const Fault = Type.Object(
   {
     pointer: Type.Optional(
       Type.String({
@@ -264,7 +222,7 @@ export const Fault = Type.Object(
         examples: ['limit'],
       }),
     ),
-    detail: Type.String({ description: 'What is wrong there and how to fix it.' }),
+    detail: Text('What is wrong there and how to fix it.'),
   },
   {
     description: 'One thing that is wrong with the input: in the body or in a parameter.',
@@ -272,7 +230,7 @@ export const Fault = Type.Object(
   },
 );
 
-export const Problem = Type.Object(
+const Problem = Type.Object(
   {
     type: Type.String({
       format: 'uri-reference',
@@ -280,15 +238,13 @@ export const Problem = Type.Object(
         'The address of a page about this kind of problem. Its last segment is a stable name: write code against it.',
       examples: ['/problems/invalid-request'],
     }),
-    title: Type.String({ description: 'The kind of problem in a few words, for people.' }),
+    title: Text('The kind of problem in a few words, for people.'),
     status: Type.Integer({
       minimum: 400,
       maximum: 599,
       description: 'The status code of the response.',
     }),
-    detail: Type.String({
-      description: 'What went wrong this time and how to fix it, for people.',
-    }),
+    detail: Text('What went wrong this time and how to fix it, for people.'),
     errors: Type.Optional(
       Type.Array(Fault, {
         description: 'The faults of invalid input, up to 20; `detail` counts them all.',
@@ -297,3 +253,24 @@ export const Problem = Type.Object(
   },
   { description: 'Why a request failed (RFC 9457).' },
 );
+
+/** All schemas with a name in openapi.json, those of requests too. */
+export const schemas: Record<string, TSchema> = {
+  NewPlant,
+  Plant,
+  PlantField,
+  PlantPatch,
+  PlantChange,
+  DeletedPlant,
+  Share,
+  Shares,
+  ShareAccess,
+  Token,
+  NewToken,
+  OwnToken,
+  Scope,
+  Problem,
+  Fault,
+  Health,
+  Readiness,
+};

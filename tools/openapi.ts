@@ -10,54 +10,18 @@ import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
 import { mediaTypesOf } from '../src/http/request/body.ts';
 import type { Operation } from '../src/http/routes/operation.ts';
-import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
-import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
-import { ShareAccess } from '../src/http/routes/share-schemas.ts';
 import type { Storage } from '../src/storage.ts';
 import { OptionalKind } from '../src/shared/typebox.ts';
 import { Page } from './markdown.ts';
 import {
-  requestHeaders,
-  requestHeadersOf,
   exampleRequestId,
   headers,
   problemComponents,
+  requestHeaders,
   responsesOf,
 } from './openapi-responses.ts';
-import {
-  DeletedPlant,
-  Fault,
-  Health,
-  Readiness,
-  OwnToken,
-  Plant,
-  PlantChange,
-  Problem,
-  Share,
-  Shares,
-  Token,
-} from './openapi-schemas.ts';
+import { schemas } from './openapi-schemas.ts';
 import { problemOf } from './problems.ts';
-
-const schemas = {
-  NewPlant,
-  Plant,
-  PlantField,
-  PlantPatch,
-  PlantChange,
-  DeletedPlant,
-  Share,
-  Shares,
-  ShareAccess,
-  Token,
-  NewToken,
-  OwnToken,
-  Scope,
-  Problem,
-  Fault,
-  Health,
-  Readiness,
-};
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
 const packageFile = new URL('../package.json', import.meta.url);
@@ -125,14 +89,15 @@ function operationsOfRoutes() {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
     const operation = schema as Operation;
-    const { params, querystring, body, ...described } = operation;
+    const { params, querystring, body, requestHeaders: named, ...rest } = operation;
+    const { successes: _, problems: _problems, ...described } = rest;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       ...described,
       parameters: [
         ...parametersIn('path', params),
         ...parametersIn('query', querystring),
-        ...requestHeadersOf(operation),
+        ...(named ?? []).map((name) => requestHeaders[name]),
       ],
       ...(body && {
         requestBody: {

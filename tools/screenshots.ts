@@ -10,29 +10,15 @@ import { launchBrowser, openPage } from '../test/support/browser.ts';
 
 const folder = fileURLToPath(new URL('../docs/images/', import.meta.url));
 
-/** Each plant of a tag is in the nursery several times. */
-const nursery: Record<string, { copies: number; names: string[] }> = {
-  greenhouse: {
-    copies: 4,
-    names: [
-      'Monstera deliciosa',
-      'Calathea orbifolia',
-      'Strelitzia nicolai',
-      'Anthurium clarinervium',
-    ],
-  },
-  indoor: {
-    copies: 5,
-    names: ['Ficus lyrata', 'Pilea peperomioides', 'Zamioculcas zamiifolia', 'Begonia maculata'],
-  },
-  herbs: {
-    copies: 6,
-    names: ['Thymus vulgaris', 'Salvia rosmarinus', 'Ocimum basilicum', 'Origanum majorana'],
-  },
-  'bed 1': { copies: 3, names: ['Lavandula angustifolia', 'Nepeta faassenii', 'Salvia nemorosa'] },
-  'bed 2': { copies: 3, names: ['Geranium sanguineum', 'Alchemilla mollis'] },
-  'for sale': { copies: 2, names: ['Aloe vera', 'Hoya carnosa', 'Epipremnum aureum'] },
-  '': { copies: 2, names: ['Olea europaea', 'Ginkgo biloba'] },
+const copies = 4;
+const nursery = {
+  greenhouse: ['Monstera deliciosa', 'Calathea orbifolia', 'Strelitzia nicolai', 'Anthurium'],
+  indoor: ['Ficus lyrata', 'Pilea peperomioides', 'Zamioculcas', 'Begonia maculata'],
+  herbs: ['Thymus vulgaris', 'Salvia rosmarinus', 'Ocimum basilicum', 'Origanum majorana'],
+  'bed 1': ['Lavandula angustifolia', 'Nepeta faassenii', 'Salvia nemorosa'],
+  'bed 2': ['Geranium sanguineum', 'Alchemilla mollis'],
+  'for sale': ['Aloe vera', 'Hoya carnosa', 'Epipremnum aureum'],
+  '': ['Olea europaea', 'Ginkgo biloba'],
 };
 
 const desktop = { viewport: { width: 1280, height: 800 } };
@@ -65,7 +51,7 @@ async function picture(name: string, context: BrowserContextOptions): Promise<vo
 
 /** The plants in an order without a pattern, which is the same each time. */
 function plants(): { name: string; tag: string }[] {
-  const all = Object.entries(nursery).flatMap(([tag, { copies, names }]) =>
+  const all = Object.entries(nursery).flatMap(([tag, names]) =>
     names.flatMap((name) => Array.from({ length: copies }, () => ({ name, tag }))),
   );
   return all.map((_, at) => all[(at * 29) % all.length]).filter((plant) => plant !== undefined);

@@ -10,12 +10,8 @@ import { Pool } from 'pg';
 import { faultOfChange, faultOfList, faultOfPlant, isCount, refuse, tokenHash } from './checks.js';
 
 const findUser = { name: 'find_user', text: 'SELECT user_id FROM tokens WHERE hash = $1' };
-const listAll = {
-  name: 'list_all',
-  text: 'SELECT name, tag FROM plants WHERE owner_id = $1 AND id > $2 ORDER BY id',
-};
-const listPage = {
-  name: 'list_page',
+const listPlants = {
+  name: 'list_plants',
   text: 'SELECT name, tag FROM plants WHERE owner_id = $1 AND id > $2 ORDER BY id LIMIT $3',
 };
 const insertPlant = {
@@ -46,13 +42,10 @@ app.use(authenticate);
 app.use(express.json({ limit: '16kb' }));
 
 app.get('/plants', async (request, response) => {
-  const { limit, after = '0' } = request.query;
+  const { limit = null, after = '0' } = request.query; // PostgreSQL takes null as no limit
   const fault = faultOfList(request.query);
   if (fault !== undefined) return refuse(response, 400, fault);
-  const { rows } =
-    limit === undefined
-      ? await pool.query({ ...listAll, values: [request.userId, after] })
-      : await pool.query({ ...listPage, values: [request.userId, after, limit] });
+  const { rows } = await pool.query({ ...listPlants, values: [request.userId, after, limit] });
   response.json(rows);
 });
 

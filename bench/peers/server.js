@@ -14,10 +14,7 @@ database.pragma('foreign_keys = ON');
 database.exec(readFileSync(new URL('schema.sql', import.meta.url), 'utf8'));
 
 const findUser = database.prepare('SELECT user_id FROM tokens WHERE hash = ?').pluck();
-const listAll = database.prepare(
-  'SELECT name, tag FROM plants WHERE owner_id = ? AND id > ? ORDER BY id',
-);
-const listPage = database.prepare(
+const listPlants = database.prepare(
   'SELECT name, tag FROM plants WHERE owner_id = ? AND id > ? ORDER BY id LIMIT ?',
 );
 const insertPlant = database.prepare(
@@ -33,14 +30,10 @@ app.use(authenticate);
 app.use(express.json({ limit: '16kb' }));
 
 app.get('/plants', (request, response) => {
-  const { limit, after = '0' } = request.query;
+  const { limit = -1, after = 0 } = request.query; // SQLite takes -1 as no limit
   const fault = faultOfList(request.query);
   if (fault !== undefined) return refuse(response, 400, fault);
-  const plants =
-    limit === undefined
-      ? listAll.all(request.userId, Number(after))
-      : listPage.all(request.userId, Number(after), Number(limit));
-  response.json(plants);
+  response.json(listPlants.all(request.userId, Number(after), Number(limit)));
 });
 
 app.post('/plants', (request, response) => {

@@ -3,6 +3,7 @@
  * in site/dist, and any web server can serve that folder, below any path. Nothing is loaded from other servers.
  */
 import { defineConfig } from 'vitepress';
+import { anchorOf } from '../../tools/anchor.ts';
 import { tabIcon } from '../../tools/reference/icon.ts';
 import { resolveLinks } from './links.ts';
 import { addressOf, excluded, menu, root } from './pages.ts';
@@ -50,11 +51,3 @@ export default defineConfig({
     },
   },
 });
-
-/** As GitHub derives them, and `anchors` in tools/markdown.ts. */
-function anchorOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}\-_ ]/gu, '')
-    .replaceAll(' ', '-');
-}

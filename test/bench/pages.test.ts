@@ -10,7 +10,6 @@ import { test, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Measured } from '../../bench/load.ts';
 import { writePages, type Report } from '../../bench/pages.ts';
-import { byThread } from '../../bench/threads.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -22,12 +21,8 @@ const report: Report = {
   storage: 'sqlite',
   setting: 'on 2 cores',
   tables: '### 1,000 plants',
-  sizes: [
-    {
-      plants: 1_000,
-      measured: ['list-20', 'random-page', 'create-32', 'create-256', 'delete'].flatMap(measured),
-    },
-  ],
+  plants: 1_000,
+  measured: ['list-20', 'random-page', 'create-32', 'create-256', 'delete'].flatMap(measured),
 };
 
 /** As if the service handled twice the requests of the typical one, and half of each baseline. */
@@ -45,7 +40,6 @@ function measured(workload: string): Measured[] {
     p50Ms: 1,
     p99Ms: 2,
     cpuUsPerRequest: 3,
-    cpuUsByThread: byThread(() => 1),
     peakMiB: 100,
   }));
 }

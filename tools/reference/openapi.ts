@@ -30,7 +30,9 @@ export interface Parameter {
 }
 
 export interface Schema {
-  type: string | string[];
+  /** The whole schema, until parseOpenApi() replaces it. */
+  $ref?: string;
+  type?: string | string[];
   description?: string;
   format?: string;
   enum?: string[];

@@ -5,7 +5,7 @@ import { html, type Html } from './html.ts';
 import { addressHtml, codeHtml, copyableHtml, samplesHtml } from './code.ts';
 import { problemResponses } from '../../src/http/response/problems.ts';
 import type { ProblemKind } from '../../src/problem.ts';
-import type { Section } from '../markdown.ts';
+import { blocksOf, type Block, type Section } from '../markdown.ts';
 import { problemOf } from '../problems.ts';
 import { htmlOf, inlineHtml } from './markdown.ts';
 import type { Header } from './openapi.ts';
@@ -98,12 +98,10 @@ export function clientHtml(id: string, section: Section): Html {
 
 /** The program that readers save to a file: its block has the name of the file after the language. */
 function programOf({ heading, tokens }: Section, language: string): string {
-  for (const token of tokens) {
-    if (token.type === 'code' && String(token['lang']).startsWith(`${language} `)) {
-      return String(token['text']);
-    }
-  }
-  throw new Error(`"${heading}" has no program in ${language}.`);
+  const isProgram = (block: Block) => block.language === language && block.file !== undefined;
+  const program = blocksOf(tokens).find(isProgram);
+  if (program === undefined) throw new Error(`"${heading}" has no program in ${language}.`);
+  return program.text;
 }
 
 export function proseHtml(id: string, { heading, tokens }: Section): Html {

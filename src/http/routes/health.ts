@@ -14,6 +14,8 @@ const livez = {
   description: 'Returns 200 as long as the process can respond. Needs no token.',
   tags: ['health'],
   security: [],
+  successes: { 200: { description: 'The process is alive.', schema: 'Health' } },
+  problems: [],
 } satisfies Operation;
 
 const readyz = {
@@ -23,6 +25,8 @@ const readyz = {
     'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
   tags: ['health'],
   security: [],
+  successes: { 200: { description: 'The service is ready.', schema: 'Readiness' } },
+  problems: ['storage-unavailable', 'overloaded'],
 } satisfies Operation;
 
 export function healthRoutes(

@@ -1,10 +1,10 @@
 /**
  * An operation: its input, from which validation and the types of requests derive, and its description in openapi.json.
- * tools/openapi-responses.ts describes its responses, because only openapi.json needs that.
  */
 import type { TObject, TSchema } from '@sinclair/typebox';
 import { Type } from '../../shared/typebox.ts';
 import type { Storage } from '../../storage.ts';
+import type { ProblemKind } from '../../problem.ts';
 import type { Authentication } from '../auth/auth.ts';
 import type { ListOptions } from '../response/send-list.ts';
 
@@ -24,6 +24,22 @@ export interface Operation {
   params?: TObject;
   querystring?: TObject;
   body?: TSchema;
+  requestHeaders?: readonly ('If-Match' | 'If-None-Match' | 'Idempotency-Key')[];
+  /** By status. */
+  successes: Record<number, Success>;
+  /** Besides those that every operation can have, or every one with a token or a body. */
+  problems: readonly ProblemKind[];
+}
+
+export interface Success {
+  description: string;
+  /** A name in tools/openapi-schemas.ts, because the service validates nothing of what it sends. Absent without content. */
+  schema?: string;
+  /** The same for each item of a list. */
+  items?: string;
+  /** What was created, and an example of its address. */
+  created?: readonly [what: string, location: string];
+  headers?: readonly ('ETag' | 'Idempotent-Replayed' | 'Link')[];
 }
 
 /** What the routes of plants, shares and tokens need. */

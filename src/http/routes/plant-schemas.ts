@@ -1,5 +1,5 @@
 /**
- * The operations on plants: their parameters and bodies.
+ * The operations on plants: their parameters, bodies and responses.
  */
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
@@ -47,6 +47,7 @@ const q = Type.Optional({
 
 const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
 export const FieldsQuery = Type.Object({ fields }, strict);
+const conditions: Operation['requestHeaders'] = ['If-Match', 'If-None-Match'];
 
 export const createPlant = {
   operationId: 'createPlant',
@@ -56,6 +57,16 @@ export const createPlant = {
   tags: ['plants'],
   querystring: FieldsQuery,
   body: NewPlant,
+  requestHeaders: ['Idempotency-Key'],
+  successes: {
+    201: {
+      description: 'The plant is created.',
+      schema: 'Plant',
+      created: ['plant', '/plants/42'],
+      headers: ['ETag', 'Idempotent-Replayed'],
+    },
+  },
+  problems: ['insufficient-scope', 'quota-exceeded', 'id-taken', 'idempotency-key-reused'],
 } satisfies Operation;
 
 export const listPlants = {
@@ -65,6 +76,8 @@ export const listPlants = {
     'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
   tags: ['plants'],
   querystring: Type.Object({ limit, after, tag, q, fields }, strict),
+  successes: { 200: { description: 'The plants.', items: 'Plant', headers: ['Link'] } },
+  problems: ['insufficient-scope'],
 } satisfies Operation;
 
 export const getPlant = {
@@ -75,6 +88,12 @@ export const getPlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
+  requestHeaders: conditions,
+  successes: {
+    200: { description: 'The plant.', schema: 'Plant', headers: ['ETag'] },
+    304: { description: 'The plant has an entity tag of `If-None-Match`.', headers: ['ETag'] },
+  },
+  problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
 } satisfies Operation;
 
 export const updatePlant = {
@@ -86,6 +105,11 @@ export const updatePlant = {
   params: PlantParams,
   querystring: FieldsQuery,
   body: PlantPatch,
+  requestHeaders: conditions,
+  successes: {
+    200: { description: 'The plant after the change.', schema: 'Plant', headers: ['ETag'] },
+  },
+  problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
 } satisfies Operation;
 
 export const restorePlant = {
@@ -96,6 +120,14 @@ export const restorePlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: FieldsQuery,
+  successes: { 200: { description: 'The plant is back.', schema: 'Plant', headers: ['ETag'] } },
+  problems: [
+    'insufficient-scope',
+    'plant-read-only',
+    'quota-exceeded',
+    'plant-not-found',
+    'id-taken',
+  ],
 } satisfies Operation;
 
 export const listDeletedPlants = {
@@ -118,6 +150,10 @@ export const listDeletedPlants = {
     },
     strict,
   ),
+  successes: {
+    200: { description: 'The deleted plants.', items: 'DeletedPlant', headers: ['Link'] },
+  },
+  problems: ['insufficient-scope'],
 } satisfies Operation;
 
 export const getHistory = {
@@ -141,6 +177,8 @@ export const getHistory = {
     },
     strict,
   ),
+  successes: { 200: { description: 'The changes.', items: 'PlantChange' } },
+  problems: ['insufficient-scope', 'plant-not-found'],
 } satisfies Operation;
 
 export const deletePlant = {
@@ -151,4 +189,7 @@ export const deletePlant = {
   tags: ['plants'],
   params: PlantParams,
   querystring: Type.Object({}, strict),
+  requestHeaders: conditions,
+  successes: { 204: { description: 'The plant is deleted.' } },
+  problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
 } satisfies Operation;

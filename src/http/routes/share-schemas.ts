@@ -1,5 +1,5 @@
 /**
- * The operations on shares: their parameters and bodies.
+ * The operations on shares: their parameters, bodies and responses.
  */
 import { Name } from '../../plants/plant.ts';
 import { shareAccesses, type ShareAccess as Access } from '../../access/access.ts';
@@ -40,6 +40,8 @@ export const listShares = {
     { limit: limitOf('other users'), after: afterOf('users with names', nameOfUser) },
     strict,
   ),
+  successes: { 200: { description: 'The shares.', schema: 'Shares', headers: ['Link'] } },
+  problems: ['insufficient-scope'],
 } satisfies Operation;
 
 export const sharePlants = {
@@ -59,6 +61,11 @@ export const sharePlants = {
       examples: [{ access: 'read' }],
     },
   ),
+  successes: {
+    200: { description: 'The share existed, and has this access now.', schema: 'Share' },
+    201: { description: 'The share is new.', schema: 'Share' },
+  },
+  problems: ['insufficient-scope', 'too-many-shares'],
 } satisfies Operation;
 
 export const endShare = {
@@ -69,4 +76,6 @@ export const endShare = {
   tags: ['shares'],
   params: ShareParams,
   querystring: Type.Object({}, strict),
+  successes: { 204: { description: 'The share is ended.' } },
+  problems: ['insufficient-scope', 'share-not-found'],
 } satisfies Operation;

@@ -1,5 +1,5 @@
 /**
- * The operations on tokens: their parameters and bodies. None requires a scope.
+ * The operations on tokens: their parameters, bodies and responses. None requires a scope.
  */
 import { scopes } from '../../access/access.ts';
 import { Tag } from '../../plants/plant.ts';
@@ -65,6 +65,8 @@ export const getToken = {
     'Describes the token of the request: its user, store, role, scopes and expiry. Requires no scope.',
   tags,
   querystring,
+  successes: { 200: { description: 'What the token grants.', schema: 'Token' } },
+  problems: [],
 } satisfies Operation;
 
 export const revokeOwnToken = {
@@ -74,6 +76,8 @@ export const revokeOwnToken = {
     'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. Requires no scope.',
   tags,
   querystring,
+  successes: { 204: { description: 'The token of the request is revoked.' } },
+  problems: ['token-restricted'],
 } satisfies Operation;
 
 export const createToken = {
@@ -84,6 +88,14 @@ export const createToken = {
   tags,
   querystring,
   body: NewToken,
+  successes: {
+    201: {
+      description: 'The token is created.',
+      schema: 'OwnToken',
+      created: ['token', '/tokens/000000001-22894e9580395e64'],
+    },
+  },
+  problems: ['insufficient-scope', 'token-restricted', 'too-many-tokens'],
 } satisfies Operation;
 
 export const listTokens = {
@@ -93,6 +105,8 @@ export const listTokens = {
     'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page. Requires no scope.',
   tags,
   querystring: Type.Object({ limit: limitOf('tokens'), after }, strict),
+  successes: { 200: { description: 'The tokens.', items: 'OwnToken', headers: ['Link'] } },
+  problems: [],
 } satisfies Operation;
 
 export const revokeToken = {
@@ -111,4 +125,6 @@ export const revokeToken = {
     strict,
   ),
   querystring,
+  successes: { 204: { description: 'The token is revoked.' } },
+  problems: ['insufficient-scope', 'token-restricted', 'token-not-found'],
 } satisfies Operation;
