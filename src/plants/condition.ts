@@ -25,7 +25,7 @@ export interface Condition {
 }
 
 export function hasTag(plant: Omit<OwnedPlant, 'id'>, tags: EntityTags): boolean {
-  return tags === 'any' || tags.includes(entityTag(plant));
+  return tags === 'any' || (tags.length > 0 && tags.includes(entityTag(plant)));
 }
 
 /** Throws `precondition-failed`. */
