@@ -1,15 +1,22 @@
-import { createHash } from 'node:crypto';
-import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
+import {
+  copiedColumns,
+  keyPartOf,
+  type Archive,
+  type Row,
+  type Table,
+  type Target,
+} from '../copy/archive.ts';
 import { parseAddress } from './pool/address.ts';
-import { runUnlimited } from './citus/citus.ts';
+import { runUnlimited, unlimitedSettings } from './citus/citus.ts';
 import { Cluster } from './citus/cluster.ts';
-import { sql } from './pool/connection.ts';
-import { problemOf, refusalFor } from './errors.ts';
-import { refuseNewerSchema } from './schema/migrate.ts';
+import { sql, type Connection, type Statement } from './pool/connection.ts';
+import { problemOf, refusalFor, settled } from './errors.ts';
+import { refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
 import { migrateCluster } from './schema/readiness.ts';
+import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
 /** The columns of text. All others are numbers. */
@@ -17,6 +24,9 @@ const textColumns =
   'name role scopes label family tag user_name access event token request key_hash fingerprint'.split(
     ' ',
   );
+
+/** The server ends the transaction of a process that is paused for so long, for example because its machine has failed. */
+const maxIdleMs = 60_000;
 
 export class PostgresArchive implements Archive {
   readonly #cluster: Cluster;
@@ -26,7 +36,10 @@ export class PostgresArchive implements Archive {
   }
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
-  static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
+  static async open(
+    url: string,
+    options: Pick<MigrateOptions, 'create'>,
+  ): Promise<PostgresArchive> {
     const cluster = new Cluster(parseAddress(url));
     try {
       await migrateCluster(cluster, options);
@@ -38,65 +51,34 @@ export class PostgresArchive implements Archive {
     return new PostgresArchive(cluster);
   }
 
-  /** Counts in one statement, however long it takes: in steps, every machine would have to send all keys. */
   async count(table: Table): Promise<number> {
-    const text = `SELECT count(*) FROM plant_store.${table}`;
-    try {
-      const { rows } = await this.#cluster.any.withConnection((connection) =>
-        runUnlimited(connection, text, 0),
-      );
-      return Number(rows[0]?.[0]);
-    } catch (error) {
-      throw problemOf(error);
-    }
+    return Number(await this.#aggregate(`SELECT count(*) FROM plant_store.${table}`));
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyPartOf(table, copiedColumns[table]).join();
-    const parameters = after?.map((_, at) => `$${at + 1}`).join();
-    const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
-    const statement = sql<Row>`
-      SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
-      ${range} ORDER BY ${key} LIMIT ${limit}`;
-    return this.#cluster.any.read(statement, after ?? []);
+    return this.#cluster.any.read(readSql(table, after, limit), after ?? []);
   }
 
-  /** Adds all rows or none, so that the last row shows what was copied. */
-  async add(table: Table, rows: readonly Row[]): Promise<void> {
-    await this.#cluster.any.transact(...statementsFor(table, rows));
-  }
-
-  async lastKey(table: Table): Promise<Row | undefined> {
-    const key = keyPartOf(table, copiedColumns[table]);
-    const descending = key.map((column) => `${column} DESC`).join();
-    const statement = sql<Row>`
-      SELECT ${key.join()} FROM plant_store.${table} ORDER BY ${descending} LIMIT 1`;
-    const [row] = await this.#cluster.any.read(statement, []);
-    return row;
-  }
-
-  /** A digest of the versions and the last users of all stores. */
   async version(): Promise<string> {
-    const digest = createHash('sha256');
-    for (let after: unknown = 0; ;) {
-      const rows = await this.#cluster.any.read(versionSql, [after]);
-      if (rows.length === 0) return digest.digest('hex');
-      digest.update(JSON.stringify(rows));
-      after = rows.at(-1)?.[0];
+    return String(await this.#aggregate(versionSql));
+  }
+
+  async fill<T>(work: (target: Target) => Promise<T>): Promise<T> {
+    return this.#withSession((session) => fillWith(session, work));
+  }
+
+  /** In one statement, however long it takes: in steps, every machine of a cluster would have to send all keys. */
+  async #aggregate(text: string): Promise<unknown> {
+    const { rows } = await this.#withSession((session) => runUnlimited(session, text, 0));
+    return rows[0]?.[0];
+  }
+
+  async #withSession<T>(work: (session: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#cluster.any.withConnection(work);
+    } catch (error) {
+      throw error instanceof Refusal ? error : problemOf(error);
     }
-  }
-
-  async unfinishedSource(): Promise<string | undefined> {
-    const [row] = await this.#cluster.any.read(unfinishedSql, []);
-    return row?.[0] ?? undefined;
-  }
-
-  async beginCopy(source: string): Promise<void> {
-    await this.#cluster.any.transact([setCopySourceSql, [source]]);
-  }
-
-  async finishCopy(): Promise<void> {
-    await this.#cluster.any.transact([setCopySourceSql, [null]]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,14 +86,44 @@ export class PostgresArchive implements Archive {
   }
 }
 
-const versionSql = sql`
-  SELECT store, version, writer, grants, last_user
-  FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`;
+/** Changes with the version or the last user of any store. */
+const versionSql = `
+  SELECT sum(hashtextextended(row(store, version, writer, grants, last_user)::text, 0))
+  FROM plant_store.stores`;
 
-const unfinishedSql = sql<readonly [copyOf: string | null]>`
-  SELECT copy_of FROM plant_store.migrations WHERE id = 1`;
+function readSql(table: Table, after: Row | undefined, limit: number): Statement<Row> {
+  const key = keyPartOf(table, copiedColumns[table]).join();
+  const parameters = after?.map((_, at) => `$${at + 1}`).join();
+  const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
+  return sql`
+    SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
+    ${range} ORDER BY ${key} LIMIT ${limit}`;
+}
 
-const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1`;
+async function fillWith<T>(session: Connection, work: (target: Target) => Promise<T>): Promise<T> {
+  const run = async ([{ text }, values]: BoundStatement) =>
+    (await session.commandWithoutDeadline(text, values)).rows;
+  const target: Target = {
+    read: async (table, after, limit) => run([readSql(table, after, limit), after ?? []]),
+    add: async (table, rows) => {
+      await settled(statementsFor(table, rows).map(run));
+    },
+  };
+  const settings = await unlimitedSettings(session, 0);
+  try {
+    await session.command(
+      `BEGIN; ${settings}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
+    );
+    const result = await work(target);
+    await session.commandWithoutDeadline('COMMIT').catch((error: unknown) => {
+      throw session.isLost ? outcomeUnknown(error) : error;
+    });
+    return result;
+  } catch (error) {
+    session.destroy(); // the server rolls back
+    throw error;
+  }
+}
 
 function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
@@ -142,7 +154,7 @@ function insert(table: string, into: readonly string[], rows: readonly Row[]): B
   return [
     sql`
       INSERT INTO plant_store.${table} (${all})
-      SELECT ${all} FROM unnest(${arrays}) AS new (${all}) ON CONFLICT DO NOTHING`,
+      SELECT ${all} FROM unnest(${arrays}) AS new (${all})`,
     into.map((_, at) => rows.map((row) => row[at])),
   ];
 }

@@ -14,17 +14,14 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import { binPageOf, type ChangeLog } from '../log/change-log.ts';
 import { isShort, listKind, scanPlants, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
-import { storageUnavailable } from '../problem.ts';
-import { unfinishedCopy } from '../refusal.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage } from '../storage.ts';
 import { scan } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import type { UserStorage } from '../access/user-storage.ts';
-import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
+import { Connection, type ConnectionSettings } from './connection.ts';
 import { failedSync } from './errors.ts';
 import type { OpenOptions } from './file/open.ts';
-import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { call, type Call } from './tables/tables.ts';
 import type { TokenStorage } from './tables/tokens.ts';
@@ -50,8 +47,6 @@ interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' |
   onFailure?: ((cause: unknown) => void) | undefined;
 }
 
-const isUnfinishedCopy = ({ database }: OpenConnection) => isUnfinished(database);
-
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
@@ -66,10 +61,6 @@ export class SqliteStorage implements Storage {
     this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFileLost: onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
     const { file } = this.#connection.open(options);
-    if (this.#connection.read(isUnfinishedCopy)) {
-      this.#connection.close();
-      throw unfinishedCopy();
-    }
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
@@ -194,7 +185,7 @@ export class SqliteStorage implements Storage {
 
   async check(): Promise<void> {
     this.#connection.checkFile();
-    if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
+    await this.#batcher.read(() => {});
   }
 
   async checkWrites(store: number): Promise<void> {

@@ -4,12 +4,13 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Refusal } from '../../refusal.ts';
+import type { Schema } from '../../shared/migrations.ts';
 import type { Address, Host } from '../pool/address.ts';
 import { isCitus } from './citus.ts';
 import { sql, type Connection, type Row, type Statement } from '../pool/connection.ts';
 import { Unavailable, WrongServer, settled } from '../errors.ts';
 import { Hosts } from '../pool/hosts.ts';
-import { checkNode, type NodeState } from '../schema/node-check.ts';
+import { checkNode } from '../schema/node-check.ts';
 import { Pool } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { isElsewhere, onShard } from './shard-statement.ts';
@@ -168,7 +169,7 @@ export class Cluster {
   }
 
   /** Checks a server, which is unavailable while its commits are not durable. */
-  async check(pool: Pool): Promise<NodeState> {
+  async check(pool: Pool): Promise<Schema> {
     return pool.checkNode().catch((error: unknown) => {
       if (pool === this.#seed || !(error instanceof Refusal)) throw error;
       throw new Refusal(`${pool.name}: ${error.message}`, { cause: error });

@@ -19,7 +19,7 @@ import {
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
-import type { NodeState } from '../schema/node-check.ts';
+import type { Schema } from '../../shared/migrations.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
@@ -58,7 +58,7 @@ interface PoolOptions {
   onFault: (fault: unknown) => void;
   verify?: OpenOptions['verify'];
   /** Reads a table, and checks the settings of the server. */
-  check: (connection: Connection) => Promise<NodeState>;
+  check: (connection: Connection) => Promise<Schema>;
 }
 
 export class Pool {
@@ -150,7 +150,7 @@ export class Pool {
     }
   }
 
-  async checkNode(): Promise<NodeState> {
+  async checkNode(): Promise<Schema> {
     return this.check(this.#options.check);
   }
 

@@ -3,7 +3,7 @@
  * is going to change it.
  */
 import { storageUnavailable } from '../../problem.ts';
-import { Refusal, unfinishedCopy } from '../../refusal.ts';
+import { Refusal } from '../../refusal.ts';
 import { distribute } from '../citus/citus.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import {
@@ -161,13 +161,12 @@ export class Readiness {
 
   /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
   async #checkServer(server: Pool): Promise<void> {
-    const { schema, isUnfinishedCopy } = await this.#cluster.check(server);
+    const schema = await this.#cluster.check(server);
     refuseUnusableSchema(schema);
     if (schema.version < newestVersion) {
       this.#opening = undefined; // an older backup was restored: the next request migrates it
       throw migrationInProgress();
     }
-    if (isUnfinishedCopy) throw unfinishedCopy();
   }
 }
 
