@@ -19,12 +19,6 @@ import { migrateCluster } from './schema/readiness.ts';
 import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
-/** The columns of text. All others are numbers. */
-const textColumns =
-  'name role scopes label family tag user_name access event token request key_hash fingerprint'.split(
-    ' ',
-  );
-
 /** The server ends the transaction of a process that is paused for so long, for example because its machine has failed. */
 const maxIdleMs = 60_000;
 
@@ -127,7 +121,7 @@ async function fillWith<T>(session: Connection, work: (target: Target) => Promis
 
 function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
-  if (table === 'users') return [raiseLastUsers(rows), insert(table, copiedColumns.users, rows)];
+  if (table === 'users') return [insert(table, copiedColumns.users, rows), ...setLastUsers(rows)];
   if (table !== 'plants' && table !== 'changes') return [insert(table, copiedColumns[table], rows)];
   // One statement for each store, so that each runs on one node of a distributed engine.
   const parts = Object.groupBy(rows, ([store]) => String(store));
@@ -148,30 +142,28 @@ function addStores(rows: readonly Row[]): BoundStatement[] {
   ];
 }
 
+/** Users that are created later get numbers above these. Rows are in ascending order. */
+function setLastUsers(rows: readonly Row[]): BoundStatement[] {
+  const lastOfStore = new Map(rows.map(([store, id]) => [store, id]));
+  return [...lastOfStore].map((values) => [setLastUserSql, values]);
+}
+
+const setLastUserSql = sql`UPDATE plant_store.stores SET last_user = $2 WHERE store = $1`;
+
+/** As JSON, because its members get the types of the columns. */
 function insert(table: string, into: readonly string[], rows: readonly Row[]): BoundStatement {
   const all = into.join();
-  const arrays = into.map((column, at) => `$${at + 1}::${typeOf(column)}[]`).join();
+  const objects = rows.map((row) =>
+    Object.fromEntries(into.map((column, at) => [column, jsonOf(row[at] ?? null)])),
+  );
   return [
     sql`
       INSERT INTO plant_store.${table} (${all})
-      SELECT ${all} FROM unnest(${arrays}) AS new (${all})`,
-    into.map((_, at) => rows.map((row) => row[at])),
+      SELECT ${all} FROM json_populate_recordset(NULL::plant_store.${table}, $1)`,
+    [JSON.stringify(objects)],
   ];
 }
 
-/** Users that are created later get numbers above these. */
-function raiseLastUsers(rows: readonly Row[]): BoundStatement {
-  return [
-    sql`
-      UPDATE plant_store.stores SET last_user = greatest(last_user, new.last)
-      FROM (SELECT store, max(id) AS last FROM unnest($1::bigint[], $2::bigint[]) AS new (store, id)
-            GROUP BY store) AS new
-      WHERE stores.store = new.store`,
-    [rows.map(([store]) => store), rows.map(([, id]) => id)],
-  ];
-}
-
-function typeOf(column: string): string {
-  if (column === 'hash') return 'bytea';
-  return textColumns.includes(column) ? 'text' : 'bigint';
+function jsonOf(value: Row[number]): Row[number] {
+  return value instanceof Uint8Array ? `\\x${Buffer.from(value).toString('hex')}` : value;
 }
