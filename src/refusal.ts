@@ -1,6 +1,5 @@
 /** Why a storage cannot be used, if a command or an option helps. */
 export type RefusalKind =
-  | 'unfinished-copy'
   // Files.
   | 'no-file'
   | 'unusable-path'
@@ -41,9 +40,4 @@ export class UsageError extends Refusal {
 /** The disk failed, or the database file is lost. A person has to check it before anything is written again. */
 export class StorageFailure extends Refusal {
   override readonly name = 'StorageFailure';
-}
-
-/** An incomplete copy must not be used like a complete database. */
-export function unfinishedCopy(): Refusal {
-  return new Refusal('The database is an incomplete copy.', { kind: 'unfinished-copy' });
 }

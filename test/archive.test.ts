@@ -66,7 +66,7 @@ it('PostgreSQL: the grants of a copied store have a version that no other databa
   await using archive = await PostgresArchive.open(url, { create: true });
   const versions = new Set<unknown>(['0']); // of a store without tokens
   for (const store of [1, 2]) {
-    await archive.add('stores', [[store, `store ${store}`, 0, 0, 0]]);
+    await archive.fill((target) => target.add('stores', [[store, `store ${store}`, 0, 0, 0]]));
     const [row] = await query(url, `SELECT grants FROM plant_store.stores WHERE store = ${store}`);
     versions.add((row as { grants: string }).grants); // the only column
   }

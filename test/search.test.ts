@@ -4,13 +4,13 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { ReadAccess } from '../src/access/access.ts';
-import { openArchive } from '../src/cli/database.ts';
 import { fold } from '../src/plants/folding.ts';
 import type { Plant } from '../src/plants/plant.ts';
 import type { Storage } from '../src/storage.ts';
 import { plantJson } from './support/plain-plants.ts';
 import { seededRandom } from './support/random.ts';
 import { rounds, sizeOf } from './support/rounds.ts';
+import { addRows } from './support/rows.ts';
 import { storageNames, testDatabase } from './support/storages.ts';
 
 /** Few, so that texts often contain each other, in other forms. */
@@ -93,15 +93,18 @@ async function filled(
   const database = await testDatabase(t, name);
   const storage = await database.open();
   t.after(() => storage[Symbol.asyncDispose]());
-  await using archive = await openArchive(database.url, { create: false });
-  await archive.add('stores', [[1, 'main', 2 * plants.length, 0, 0]]);
-  await archive.add(
-    'users',
-    Array.from({ length: owners }, (_, at) => [1, at + 1, `user ${at}`, 'member', null, 0]),
-  );
-  await archive.add(
-    'plants',
-    plants.map(({ id, owner, tag, name: text }) => [1, id, owner, tag, text, 0]),
-  );
+  const users = Array.from({ length: owners }, (_, at) => [
+    1,
+    at + 1,
+    `user ${at}`,
+    'member',
+    null,
+    0,
+  ]);
+  await addRows(database.url, {
+    stores: [[1, 'main', 2 * plants.length, owners, 0]],
+    users,
+    plants: plants.map(({ id, owner, tag, name: text }) => [1, id, owner, tag, text, 0]),
+  });
   return storage;
 }

@@ -14,7 +14,6 @@ import {
 } from '../src/access/access.ts';
 import type { TokenPosition } from '../src/access/identity-storage.ts';
 import { credentialOf, hashToken, makeToken, storeOf } from '../src/access/token.ts';
-import { openArchive } from '../src/cli/database.ts';
 import { maxId } from '../src/plants/ids.ts';
 import { defaultFields } from '../src/plants/lists.ts';
 import type { Plant } from '../src/plants/plant.ts';
@@ -22,6 +21,7 @@ import type { PlantQuery } from '../src/plants/plant-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { withIds } from './support/many-rows.ts';
 import { create, find, plantJson, type StoredField } from './support/plain-plants.ts';
+import { addRows } from './support/rows.ts';
 import { idsOf, listOf, ownScene, rejectsWith, type Scene } from './support/scene.ts';
 import type { StorageName } from './support/storages.ts';
 import { identify } from './support/tokens.ts';
@@ -302,13 +302,10 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         return id % 400 === 0 ? (owners[(id / 400) % owners.length] ?? 0) : stranger;
       };
       const tagOf = (id: number) => (id % 2 === 0 ? 'even' : '');
-      await using archive = await openArchive(database.url, { create: false });
       const ids = Array.from({ length: 20_000 }, (_, at) => at + 1);
-      await archive.add('stores', [[1, 'main', 20_000, stranger, 0]]);
       const users = [...owners, stranger].map((id) => [1, id, `user ${id}`, 'member', null, 0]);
-      await archive.add('users', users);
       const plants = ids.map((id) => [1, id, ownerOf(id), tagOf(id), `plant ${id}`, 0]);
-      await archive.add('plants', plants);
+      await addRows(database.url, { stores: [[1, 'main', 20_000, stranger, 0]], users, plants });
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);
         const caller: ReadAccess = { store: 1, user: 1, read, write: [1], scopes: new Set() };

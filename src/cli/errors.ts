@@ -39,7 +39,6 @@ export function causeOf(error: unknown): string {
 
 /** What to do if a storage cannot be used. */
 const advice: Record<RefusalKind, string> = {
-  'unfinished-copy': 'Finish it with "npx plant-store copy --resume", or choose another database.',
   'no-file': 'Run the command in the folder of the database, or set its path with --database.',
   'unusable-path': 'Choose another path.',
   'not-writable': 'Fix the permissions, or choose another path with --database.',

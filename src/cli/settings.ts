@@ -45,8 +45,7 @@ export function refuseUnknownVariables(known: readonly string[], env: NodeJS.Pro
   for (const [name, value] of settingsIn(env)) {
     if (known.includes(name) || name.startsWith(`${prefix}TEST_`) || isOfLink(name, value))
       continue;
-    const [nearest] = known.toSorted((a, b) => distance(a, name) - distance(b, name));
-    throw new UsageError(`There is no setting ${name}. Did you mean ${nearest}?`);
+    throw new UsageError(`There is no setting ${name}. Each command lists its own with --help.`);
   }
 }
 
@@ -70,18 +69,4 @@ function isOfLink(name: string, value: string): boolean {
     isServiceLink(name, value) ||
     /_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT_\d+_\w+$|^PLANT_STORE_(?:NAME|ENV_\w+)$/.test(name)
   );
-}
-
-/** The number of characters to insert, delete or replace, to get from one text to the other. */
-function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [at, character] of from.split('').entries()) {
-    const next = [at + 1];
-    for (const [before, other] of to.split('').entries()) {
-      const replaced = (row[before] ?? 0) + (character === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[before + 1] ?? 0) + 1, (next[before] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

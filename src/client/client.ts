@@ -91,10 +91,7 @@ export class PlantStore {
     id: number,
     options: FieldsOptions<F> = {},
   ): Promise<PlantWith<F>> {
-    const address = this.#address(['plants', id], { fields: options.fields });
-    return this.#call('read', options, async (call) => {
-      return (await call.send<PlantWith<F>>('GET', address)).json;
-    });
+    return this.#get<PlantWith<F>>(['plants', id], options, { fields: options.fields });
   }
 
   /** Gets a plant with its entity tag, which `update` and `delete` take as `ifMatch`. */
@@ -144,7 +141,9 @@ export class PlantStore {
       } catch (error) {
         // An earlier attempt may have restored the plant, if its response was lost.
         if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
-        if (!(await wasRestored(this.#getHistory(call, id, 1)))) throw error;
+        const latest = this.#address(['plants', id, 'history'], { limit: 1 });
+        const history = call.send<PlantChange[]>('GET', latest).then(({ json }) => json);
+        if (!(await wasRestored(history))) throw error;
         return select(await this.#getAll(call, id), fields);
       }
     });
@@ -152,7 +151,7 @@ export class PlantStore {
 
   /** Lists the latest changes of a plant, the newest first. A deleted plant has a history too. */
   async history(id: number, options: HistoryOptions = {}): Promise<PlantChange[]> {
-    return this.#call('read', options, (call) => this.#getHistory(call, id, options.limit));
+    return this.#get<PlantChange[]>(['plants', id, 'history'], options, { limit: options.limit });
   }
 
   /** Deletes a plant, which `restore` brings back. */
@@ -161,15 +160,10 @@ export class PlantStore {
   }
 
   /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
-  async *list<const F extends Fields = DefaultFields>(
+  list<const F extends Fields = DefaultFields>(
     options: ListOptions<F> = {},
   ): AsyncGenerator<PlantWith<F>, void, void> {
-    for await (const page of this.pages(options)) {
-      for (const plant of page) {
-        options.signal?.throwIfAborted();
-        yield plant;
-      }
-    }
+    return itemsOf(this.pages(options), options);
   }
 
   /** Lists plants like `list`, but in arrays of up to `pageSize` plants. An array can be shorter. */
@@ -192,19 +186,12 @@ export class PlantStore {
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
   async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
     const first = this.#address(['bin'], { limit: limitOf(options) });
-    for await (const page of this.#pages<DeletedPlant[]>(first, options, plantsOf)) {
-      for (const plant of page) {
-        options.signal?.throwIfAborted();
-        yield plant;
-      }
-    }
+    yield* itemsOf(this.#pages<DeletedPlant[]>(first, options, plantsOf), options);
   }
 
   /** Gets what the token grants, to whom, and until when. */
   async token(options?: CallOptions): Promise<Token> {
-    return this.#call('read', options, async (call) => {
-      return (await call.send<Token>('GET', this.#address(['token']))).json;
-    });
+    return this.#get<Token>(['token'], options);
   }
 
   /**
@@ -276,6 +263,11 @@ export class PlantStore {
     }
   }
 
+  #get<T>(path: Path, options: CallOptions | undefined, query?: Query): Promise<T> {
+    const address = this.#address(path, query);
+    return this.#call('read', options, async (call) => (await call.send<T>('GET', address)).json);
+  }
+
   #call<T>(
     effect: Effect,
     options: CallOptions | undefined,
@@ -312,10 +304,17 @@ export class PlantStore {
     });
     return (await call.send<Plant>('GET', address)).json;
   }
+}
 
-  async #getHistory(call: Call, id: number, limit: number | undefined): Promise<PlantChange[]> {
-    const address = this.#address(['plants', id, 'history'], { limit });
-    return (await call.send<PlantChange[]>('GET', address)).json;
+async function* itemsOf<T>(
+  pages: AsyncIterable<readonly T[]>,
+  { signal }: CallOptions,
+): AsyncGenerator<T, void, void> {
+  for await (const page of pages) {
+    for (const item of page) {
+      signal?.throwIfAborted();
+      yield item;
+    }
   }
 }
 

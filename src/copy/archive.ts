@@ -1,12 +1,8 @@
 /**
- * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage. Each
- * table is copied in ascending order of its key, so its last row shows how far an interrupted copy got.
+ * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage.
  */
 
-/**
- * Parents come first, so that no row precedes one that it references. Tokens come last: if a service already
- * runs on the target, no token is valid before all plants are there.
- */
+/** Parents come first, so that no row precedes one that it references. */
 export const tables = [
   'stores',
   'users',
@@ -55,21 +51,18 @@ export function keyPartOf<T>(table: Table, values: readonly T[]): readonly T[] {
   return values.slice(0, keyColumns[table]);
 }
 
-/** An open storage with the newest schema. Methods reject with a Problem or an error of the driver. */
+/** An open storage with the newest schema. Methods reject with a Problem, a Refusal or an error of the driver. */
 export interface Archive extends AsyncDisposable {
   count(table: Table): Promise<number>;
-  /** Up to `limit` rows after the one with this key; from the first row if it is undefined. */
+  /** Up to `limit` rows after the one with this key, in the order of the key; from the first row if it is undefined. */
   read(table: Table, after: Row | undefined, limit: number): Promise<Row[]>;
-  /** Adds rows and resolves when they are on disk. Rows that exist stay unchanged. */
-  add(table: Table, rows: readonly Row[]): Promise<void>;
-  /** The key of the last row; undefined if the table is empty. */
-  lastKey(table: Table): Promise<Row | undefined>;
   /** Changes with every write of another process: compare it before and after. */
   version(): Promise<string>;
-  /** The source of a copy that has begun but not finished; undefined if there is none. */
-  unfinishedSource(): Promise<string | undefined>;
-  /** Records that this is an incomplete copy of `source`. */
-  beginCopy(source: string): Promise<void>;
-  /** Records that the copy is complete. */
-  finishCopy(): Promise<void>;
+  /** Adds rows in one transaction. If `work` rejects or the process ends, none of them remains. */
+  fill<T>(work: (target: Target) => Promise<T>): Promise<T>;
+}
+
+/** An archive that is being filled. */
+export interface Target extends Pick<Archive, 'read'> {
+  add(table: Table, rows: readonly Row[]): Promise<void>;
 }

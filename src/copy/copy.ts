@@ -3,7 +3,7 @@
  */
 import { createHash } from 'node:crypto';
 import { Refusal } from '../refusal.ts';
-import { keyPartOf, tables, type Archive, type Row, type Table } from './archive.ts';
+import { keyPartOf, tables, type Archive, type Row, type Table, type Target } from './archive.ts';
 
 /** Number of rows that are read into memory and then written together. */
 const batchRows = 2_000;
@@ -15,82 +15,59 @@ type WithProgress = <T>(
   work: (onProgress: (done: number, total: number) => void) => Promise<T>,
 ) => Promise<T>;
 
-/** Copies the rows that are missing, then compares both databases. Returns the number of rows per table. */
+/** Copies all rows to an empty storage, and compares it with what was read. Returns the number of rows per table. */
 export async function copyAndCompare(
   source: Archive,
-  target: Archive,
+  target: Target,
   withProgress: WithProgress,
 ): Promise<{ rows: Record<string, number>; digest: string }> {
   const version = await source.version();
-  const rows = await countsOf(source);
+  const rows: Record<string, number> = {};
+  // One table after the other, because each can take long and use all machines.
+  for (const table of tables) rows[table] = await source.count(table);
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
-  await withProgress('Copying', 'rows', async (onProgress) => {
+
+  const digest = await withProgress('Copying', 'rows', (onProgress) => {
     let done = 0;
-    const count = (copied: number) => onProgress((done += copied), total);
-    for (const table of tables) await copyTable(source, target, table, count);
+    return digestOf(source, async (table, batch) => {
+      await target.add(table, batch);
+      onProgress((done += batch.length), total);
+    });
   });
-  const digests = await withProgress('Comparing', 'rows', async (onProgress) => {
+  const copied = await withProgress('Comparing', 'rows', (onProgress) => {
     let done = 0;
-    const count = (read: number) => onProgress((done += read), 2 * total);
-    return [await digestOf(source, count), await digestOf(target, count)] as const;
+    return digestOf(target, async (_, batch) => onProgress((done += batch.length), total));
   });
-  const [digest] = digests;
-  if (digest !== digests[1] || version !== (await source.version())) {
+  if (digest !== copied || version !== (await source.version())) {
     throw new Refusal(
       'The copy differs from the original: one of them changed during the copy. ' +
-        'Stop the service, then copy to an empty database.',
+        'Stop the service, then copy again.',
     );
   }
-  await target.finishCopy();
   return { rows, digest };
 }
 
-/** Copies the rows after the last one in the target. */
-async function copyTable(
-  source: Archive,
-  target: Archive,
-  table: Table,
-  onProgress: (rows: number) => void,
-): Promise<void> {
-  const after = await target.lastKey(table);
-  onProgress(after === undefined ? 0 : await target.count(table));
-  for await (const rows of batchesOf(source, table, after)) {
-    await target.add(table, rows);
-    onProgress(rows.length);
-  }
-}
-
-/** SHA-256 of all rows of all tables in order, in hexadecimal. */
-async function digestOf(archive: Archive, onProgress: (rows: number) => void): Promise<string> {
+/** SHA-256 of all rows of all tables in order, in hexadecimal. Calls `handle` with each batch of rows. */
+async function digestOf(
+  storage: Pick<Target, 'read'>,
+  handle: (table: Table, rows: readonly Row[]) => Promise<void>,
+): Promise<string> {
   const digest = createHash('sha256');
   for (const table of tables) {
     digest.update(`${table}\n`);
-    for await (const rows of batchesOf(archive, table)) {
+    for (let after: Row | undefined; ;) {
+      const rows = await storage.read(table, after, batchRows);
+      const last = rows.at(-1);
+      if (last === undefined) break;
       for (const row of rows) digest.update(`${JSON.stringify(row.map(comparable))}\n`);
-      onProgress(rows.length);
+      await handle(table, rows);
+      after = keyPartOf(table, last);
     }
   }
   return digest.digest('hex');
 }
 
-/** All rows of the table, or those after a key. */
-async function* batchesOf(archive: Archive, table: Table, after?: Row): AsyncGenerator<Row[]> {
-  for (let key = after; ;) {
-    const rows = await archive.read(table, key, batchRows);
-    if (rows.length === 0) return;
-    yield rows;
-    key = keyPartOf(table, rows.at(-1) ?? []);
-  }
-}
-
 /** Bytes become text, because each engine returns them as another class. */
 function comparable(value: Row[number]): string | number | null {
   return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
-}
-
-/** One table after the other, because each can take long and use all machines. */
-async function countsOf(archive: Archive): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const table of tables) counts[table] = await archive.count(table);
-  return counts;
 }

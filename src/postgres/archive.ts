@@ -1,20 +1,26 @@
-import { createHash } from 'node:crypto';
-import { copiedColumns, keyPartOf, type Archive, type Row, type Table } from '../copy/archive.ts';
+import {
+  copiedColumns,
+  keyPartOf,
+  type Archive,
+  type Row,
+  type Table,
+  type Target,
+} from '../copy/archive.ts';
 import { parseAddress } from './pool/address.ts';
-import { runUnlimited } from './schema/unlimited.ts';
+import { runUnlimited, unlimitedSettings } from './schema/unlimited.ts';
 import { Servers } from './servers.ts';
-import { sql } from '../sql/statement.ts';
-import { problemOf, refusalFor } from './errors.ts';
-import { migrate, refuseNewerSchema } from './schema/migrate.ts';
+import { sql, type Statement } from '../sql/statement.ts';
+import type { Connection } from './pool/connection.ts';
+import { problemOf, refusalFor, settled } from './errors.ts';
+import { migrate, refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
 import type { BoundStatement } from './pool/pool.ts';
+import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
-/** The columns of text. All others are numbers. */
-const textColumns = 'name role scopes label family tag user_name access key_hash fingerprint'.split(
-  ' ',
-);
+/** The server ends the transaction of a process that is paused for so long, for example because its machine has failed. */
+const maxIdleMs = 60_000;
 
 export class PostgresArchive implements Archive {
   readonly #servers: Servers;
@@ -24,7 +30,10 @@ export class PostgresArchive implements Archive {
   }
 
   /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
-  static async open(url: string, options: { create: boolean }): Promise<PostgresArchive> {
+  static async open(
+    url: string,
+    options: Pick<MigrateOptions, 'create'>,
+  ): Promise<PostgresArchive> {
     const servers = new Servers(parseAddress(url));
     try {
       await migrate(servers, options);
@@ -36,65 +45,34 @@ export class PostgresArchive implements Archive {
     return new PostgresArchive(servers);
   }
 
-  /** Counts in one statement, however long it takes: in steps, every machine would have to send all keys. */
   async count(table: Table): Promise<number> {
-    const text = `SELECT count(*) FROM plant_store.${table}`;
-    try {
-      const { rows } = await this.#servers.any.withConnection((connection) =>
-        runUnlimited(connection, text, 0),
-      );
-      return Number(rows[0]?.[0]);
-    } catch (error) {
-      throw problemOf(error);
-    }
+    return Number(await this.#aggregate(`SELECT count(*) FROM plant_store.${table}`));
   }
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    const key = keyPartOf(table, copiedColumns[table]).join();
-    const parameters = after?.map((_, at) => `$${at + 1}`).join();
-    const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
-    const statement = sql<Row>`
-      SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
-      ${range} ORDER BY ${key} LIMIT ${limit}`;
-    return this.#servers.any.read(statement, after ?? []);
+    return this.#servers.any.read(readSql(table, after, limit), after ?? []);
   }
 
-  /** Adds all rows or none, so that the last row shows what was copied. */
-  async add(table: Table, rows: readonly Row[]): Promise<void> {
-    await this.#servers.any.transact(...statementsFor(table, rows));
-  }
-
-  async lastKey(table: Table): Promise<Row | undefined> {
-    const key = keyPartOf(table, copiedColumns[table]);
-    const descending = key.map((column) => `${column} DESC`).join();
-    const statement = sql<Row>`
-      SELECT ${key.join()} FROM plant_store.${table} ORDER BY ${descending} LIMIT 1`;
-    const [row] = await this.#servers.any.read(statement, []);
-    return row;
-  }
-
-  /** A digest of the versions and the last users of all stores. */
   async version(): Promise<string> {
-    const digest = createHash('sha256');
-    for (let after: unknown = 0; ;) {
-      const rows = await this.#servers.any.read(versionSql, [after]);
-      if (rows.length === 0) return digest.digest('hex');
-      digest.update(JSON.stringify(rows));
-      after = rows.at(-1)?.[0];
+    return String(await this.#aggregate(versionSql));
+  }
+
+  async fill<T>(work: (target: Target) => Promise<T>): Promise<T> {
+    return this.#withSession((session) => fillWith(session, work));
+  }
+
+  /** In one statement, however long it takes: in steps, every machine of a cluster would have to send all keys. */
+  async #aggregate(text: string): Promise<unknown> {
+    const { rows } = await this.#withSession((session) => runUnlimited(session, text, 0));
+    return rows[0]?.[0];
+  }
+
+  async #withSession<T>(work: (session: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#servers.any.withConnection(work);
+    } catch (error) {
+      throw error instanceof Refusal ? error : problemOf(error);
     }
-  }
-
-  async unfinishedSource(): Promise<string | undefined> {
-    const [row] = await this.#servers.any.read(unfinishedSql, []);
-    return row?.[0] ?? undefined;
-  }
-
-  async beginCopy(source: string): Promise<void> {
-    await this.#servers.any.transact([setCopySourceSql, [source]]);
-  }
-
-  async finishCopy(): Promise<void> {
-    await this.#servers.any.transact([setCopySourceSql, [null]]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -102,14 +80,44 @@ export class PostgresArchive implements Archive {
   }
 }
 
-const versionSql = sql`
-  SELECT store, position, writer, grants, last_user
-  FROM plant_store.stores WHERE store > $1 ORDER BY store LIMIT 1000`;
+/** Changes with the version or the last user of any store. */
+const versionSql = `
+  SELECT sum(hashtextextended(row(store, position, writer, grants, last_user)::text, 0))
+  FROM plant_store.stores`;
 
-const unfinishedSql = sql<readonly [copyOf: string | null]>`
-  SELECT copy_of FROM plant_store.migrations WHERE id = 1`;
+function readSql(table: Table, after: Row | undefined, limit: number): Statement<Row> {
+  const key = keyPartOf(table, copiedColumns[table]).join();
+  const parameters = after?.map((_, at) => `$${at + 1}`).join();
+  const range = parameters === undefined ? '' : `WHERE (${key}) > (${parameters})`;
+  return sql`
+    SELECT ${copiedColumns[table].join()} FROM plant_store.${table}
+    ${range} ORDER BY ${key} LIMIT ${limit}`;
+}
 
-const setCopySourceSql = sql`UPDATE plant_store.migrations SET copy_of = $1::text WHERE id = 1`;
+async function fillWith<T>(session: Connection, work: (target: Target) => Promise<T>): Promise<T> {
+  const run = async ([{ text }, values]: BoundStatement) =>
+    (await session.commandWithoutDeadline(text, values)).rows;
+  const target: Target = {
+    read: async (table, after, limit) => run([readSql(table, after, limit), after ?? []]),
+    add: async (table, rows) => {
+      await settled(statementsFor(table, rows).map(run));
+    },
+  };
+  const settings = await unlimitedSettings(session, 0);
+  try {
+    await session.command(
+      `BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
+    );
+    const result = await work(target);
+    await session.commandWithoutDeadline('COMMIT').catch((error: unknown) => {
+      throw session.isLost ? outcomeUnknown(error) : error;
+    });
+    return result;
+  } catch (error) {
+    session.destroy(); // the server rolls back
+    throw error;
+  }
+}
 
 function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   if (table === 'stores') return addStores(rows);
@@ -133,18 +141,20 @@ function addStores(rows: readonly Row[]): BoundStatement[] {
   ];
 }
 
+/** As JSON, because its members get the types of the columns. */
 function insert(table: string, into: readonly string[], rows: readonly Row[]): BoundStatement {
   const all = into.join();
-  const arrays = into.map((column, at) => `$${at + 1}::${typeOf(column)}[]`).join();
+  const objects = rows.map((row) =>
+    Object.fromEntries(into.map((column, at) => [column, jsonOf(row[at] ?? null)])),
+  );
   return [
     sql`
       INSERT INTO plant_store.${table} (${all})
-      SELECT ${all} FROM unnest(${arrays}) AS new (${all}) ON CONFLICT DO NOTHING`,
-    into.map((_, at) => rows.map((row) => row[at])),
+      SELECT ${all} FROM json_populate_recordset(NULL::plant_store.${table}, $1)`,
+    [JSON.stringify(objects)],
   ];
 }
 
-function typeOf(column: string): string {
-  if (['hash', 'token', 'request'].includes(column)) return 'bytea';
-  return textColumns.includes(column) ? 'text' : 'bigint';
+function jsonOf(value: Row[number]): Row[number] {
+  return value instanceof Uint8Array ? `\\x${Buffer.from(value).toString('hex')}` : value;
 }

@@ -10,7 +10,8 @@ import { isElsewhere } from './citus/shard-statement.ts';
 import type { Row, Statement } from '../sql/statement.ts';
 import { Unavailable } from './errors.ts';
 import { Hosts } from './pool/hosts.ts';
-import { checkServer, type ServerState } from './schema/check.ts';
+import type { Schema } from '../shared/migrations.ts';
+import { checkServer } from './schema/check.ts';
 import { Pool } from './pool/pool.ts';
 
 /** How often to check which nodes and shards there are. */
@@ -110,7 +111,7 @@ export class Servers {
   }
 
   /** Checks a server, which is unavailable while its commits are not durable. */
-  async check(server: Pool): Promise<ServerState> {
+  async check(server: Pool): Promise<Schema> {
     return server.checkServer().catch((error: unknown) => {
       if (server === this.#seed || !(error instanceof Refusal)) throw error;
       throw new Refusal(`${server.name}: ${error.message}`, { cause: error });

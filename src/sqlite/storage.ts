@@ -14,8 +14,7 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isShort, listKind, scanPlants, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
-import { defect, storageUnavailable } from '../problem.ts';
-import { unfinishedCopy } from '../refusal.ts';
+import { defect } from '../problem.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { sql, type Row, type Statement } from '../sql/statement.ts';
@@ -24,10 +23,9 @@ import { openUsers } from '../sql/users.ts';
 import type { Engine } from '../sql/write.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
-import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
+import { Connection, type ConnectionSettings } from './connection.ts';
 import { failedSync } from './errors.ts';
 import type { OpenOptions } from './file/open.ts';
-import { isUnfinished } from './file/schema.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer/writer.ts';
 
@@ -46,7 +44,6 @@ interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' |
 }
 
 const findStoreSql = sql<readonly [store: number]>`SELECT store FROM stores WHERE name = $1`;
-const isUnfinishedCopy = ({ database }: OpenConnection) => isUnfinished(database);
 
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
@@ -63,10 +60,6 @@ export class SqliteStorage implements Storage {
     this.#batcher = new ReadBatcher(this.#connection);
     this.log = openLog(this.#engine, keepChangesMs);
     const { file } = this.#connection.open(options);
-    if (this.#connection.read(isUnfinishedCopy)) {
-      this.#connection.close();
-      throw unfinishedCopy();
-    }
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
     this.#poll = setInterval(() => {
@@ -157,7 +150,7 @@ export class SqliteStorage implements Storage {
   }
 
   async check(): Promise<void> {
-    if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
+    await this.#batcher.read(() => {});
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
-import { displayName, fileOf, openArchive } from '../../src/cli/database.ts';
+import { hashToken, makeToken } from '../../src/access/token.ts';
+import { fileOf, openArchive } from '../../src/cli/database.ts';
 import { addToken, call, startApp } from '../support/app.ts';
 import { run, runHere, runOk } from '../support/command.ts';
-import { emptyDatabase } from '../support/storages.ts';
-import { until } from '../support/until.ts';
+import { emptyDatabase, storageNames } from '../support/storages.ts';
 import { digestIn, sourceOf } from './copy.ts';
 
 /** More than one batch. */
@@ -45,53 +45,54 @@ describe('copy', () => {
     assert.equal((await call(`${address}/plants`, 'GET', copied)).status, 401);
   });
 
-  it('refuses a target with part of the copy, and serve does too, until it is resumed', async (t) => {
-    const source = await sourceOf(t, 'SQLite', 10);
-    const target = await emptyDatabase(t, 'PostgreSQL');
-    await using archive = await openArchive(target.url, { create: true });
-    await archive.beginCopy(displayName(source.url));
-    const args = ['copy', '--from', source.url, '--to', target.url];
-    assert.match(
-      (await run(args)).stderr,
-      /already contains part of this copy\. Continue with --r/,
-    );
-    const served = await runHere(['serve', '--port', '0', '--database', target.url]);
-    assert.equal(served.status, 1);
-    assert.match(served.stderr, /is an incomplete copy\. Finish it with/);
-    digestIn(await runOk([...args, '--resume']));
-  });
-
-  it('detects a change in the source after it was read', async (t) => {
+  it('leaves nothing of a copy whose source changes after it was read', async (t) => {
     const source = await sourceOf(t, 'SQLite', plants);
-    const target = await emptyDatabase(t, 'SQLite');
     using database = new DatabaseSync(fileOf(source.url));
-    let isChanged = false;
-    const { status, stderr } = await runHere(['copy', '--from', source.url, '--to', target.url], {
-      isTerminal: true, // which shows the progress
-      onOutput: (text) => {
-        if (isChanged || !text.includes('Comparing')) return;
-        isChanged = true;
-        database.exec('DELETE FROM plants WHERE id = 1');
-      },
-    });
-    assert.equal(status, 1);
-    assert.match(stderr, /The copy differs from the original: one of them changed during the copy/);
+    for (const [at, storage] of storageNames.entries()) {
+      const target = await emptyDatabase(t, storage);
+      const args = ['copy', '--from', source.url, '--to', target.url];
+      let isChanged = false;
+      const { status, stderr } = await runHere(args, {
+        isTerminal: true, // which shows the progress
+        onOutput: (text) => {
+          if (isChanged || !text.includes('Comparing')) return;
+          isChanged = true;
+          database.exec(`DELETE FROM plants WHERE id = ${3 * at + 1}`);
+        },
+      });
+      assert.equal(status, 1);
+      assert.match(stderr, /The copy differs from the original: one of them changed/);
+      digestIn(await runOk(args)); // the target is empty
+    }
   });
 
-  it('is not ready before it is complete, even on a service that already runs', async (t) => {
-    for (const storage of ['SQLite', 'PostgreSQL'] as const) {
-      const database = await emptyDatabase(t, storage);
-      const { url } = database;
-      const app = await startApp(t, { open: () => database.open() });
-      const readyz = async () => (await app.call('GET', '/readyz')).status;
-      assert.equal(await readyz(), 200);
-      await using archive = await openArchive(url, { create: false });
-      // The result of the check is shared for a short time.
-      await archive.beginCopy('somewhere');
-      await until('it is not ready', async () => (await readyz()) === 503);
-      await archive.finishCopy();
-      await until('it is ready again', async () => (await readyz()) === 200);
-    }
+  it('shows a service that already runs on the target nothing before it is complete', async (t) => {
+    const target = await emptyDatabase(t, 'PostgreSQL');
+    const app = await startApp(t, { open: () => target.open() });
+    const token = makeToken(1);
+    const status = async () => (await app.call('GET', '/plants', { token })).status;
+    await using archive = await openArchive(target.url, { create: false });
+    await archive.fill(async (empty) => {
+      await empty.add('stores', [[1, 'main', 0, 0]]);
+      await empty.add('users', [[1, 1, 'alice', 'member', null, 0]]);
+      await empty.add('tokens', [
+        [1, hashToken(token), 1, 'plants:read', '', 0, null, null, null, null],
+      ]);
+      assert.equal(await status(), 401);
+    });
+    assert.equal(await status(), 200);
+  });
+
+  it('is refused while a service uses a SQLite file', async (t) => {
+    const source = await sourceOf(t, 'SQLite', 10);
+    const target = await emptyDatabase(t, 'SQLite');
+    await using _ = await target.open();
+    const { status, stderr } = await run(['copy', '--from', source.url, '--to', target.url]);
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /plants\.db is in use\. Stop every process that has it open, and try again\./,
+    );
   });
 
   it('copies an empty database, and between two of the same engine', async (t) => {

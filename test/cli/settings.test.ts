@@ -67,16 +67,11 @@ describe('settings', { concurrency: 2 }, () => {
     }
   });
 
-  it('have no unknown variable: the message contains the nearest one', async () => {
-    const nearest = {
-      PLANT_STORE_DATABSE: 'PLANT_STORE_DATABASE',
-      PLANT_STORE_TAG: 'PLANT_STORE_TO', // --tag is of one call, so it has no variable
-      PLANT_STORE_OIDC_MANAGER_VAL: 'PLANT_STORE_OIDC_MANAGER_VALUE',
-      PLANT_STORE_LISTEN_PORT: 'PLANT_STORE_PORT',
-    };
-    for (const [name, meant] of Object.entries(nearest)) {
+  it('have no unknown variable', async () => {
+    // --tag is of one call, so it has no variable.
+    for (const name of ['PLANT_STORE_DATABSE', 'PLANT_STORE_TAG', 'PLANT_STORE_LISTEN_PORT']) {
       const { status, stderr } = await runHere(['token', 'list'], { env: { [name]: '8081' } });
-      const message = `error: There is no setting ${name}. Did you mean ${meant}?\n`;
+      const message = `error: There is no setting ${name}. Each command lists its own with --help.\n`;
       assert.deepEqual([status, stderr], [2, message]);
     }
     const env = { PLANT_STORE_DATABSE: 'x' };

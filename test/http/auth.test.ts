@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { storageUnavailable } from '../../src/problem.ts';
-import { openArchive } from '../../src/cli/database.ts';
 import { makeToken } from '../../src/access/token.ts';
 import { inNewStore, override, startApp } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
 import { exchange, request } from '../support/raw.ts';
 import { findUser } from '../support/scene.ts';
-import { idOf, restoreToken } from '../support/tokens.ts';
+import { idOf, restoreTokens } from '../support/tokens.ts';
 
 const operations = [
   ['POST', '/plants', 'plants:write'],
@@ -129,8 +128,7 @@ describe('an unknown token', () => {
     const token = makeToken(alice.store);
     const status = async () => (await call('GET', '/plants', { token })).status;
     assert.equal(await status(), 401);
-    await using archive = await openArchive(app.database.url, { create: false });
-    await restoreToken(archive, alice, token);
+    await restoreTokens(app.database.url, alice, [token]);
     assert.equal(await status(), 200);
   });
 

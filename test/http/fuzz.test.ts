@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import * as fc from 'fast-check';
-import { openArchive } from '../../src/cli/database.ts';
 import { serve } from '../support/command.ts';
 import { rounds, sizeOf } from '../support/rounds.ts';
 import { storageNames, testDatabase } from '../support/storages.ts';
@@ -70,9 +69,7 @@ async function start(t: TestContext, name: (typeof storageNames)[number]): Promi
   // Most requests have no valid token, on purpose.
   const settings = ['--auth-failure-limit', 'off'];
   const { address } = await serve(t, ['--database', database.url, ...settings]);
-  const archive = await openArchive(database.url, { create: true });
-  t.after(() => archive[Symbol.asyncDispose]());
-  return { port: Number(new URL(address).port), archive };
+  return { port: Number(new URL(address).port), database: database.url };
 }
 
 const verdicts: [line: string, verdict: Verdict, body?: string][] = [

@@ -1,7 +1,7 @@
 import { defaultScopes, formatScopes, type Grant, type Identity } from '../../src/access/access.ts';
-import type { Archive } from '../../src/copy/archive.ts';
 import { credentialOf, hashToken, tokenId } from '../../src/access/token.ts';
 import type { Storage } from '../../src/storage.ts';
+import { addRows } from './rows.ts';
 
 /** The id that every list shows for this token. */
 export function idOf(token: string): string {
@@ -9,15 +9,17 @@ export function idOf(token: string): string {
   return tokenId(tokenHash, store);
 }
 
-/** Adds a token of a user who exists, as a restored backup does. */
-export async function restoreToken(
-  archive: Archive,
+/** Adds tokens of a user who exists, as a restored backup does. */
+export async function restoreTokens(
+  url: string,
   { store, user }: Identity,
-  token: string,
+  tokens: readonly string[],
 ): Promise<void> {
   const times = [Date.now(), null, null, null];
   const columns = [formatScopes(defaultScopes), 'restored', ...times, null];
-  await archive.add('tokens', [[store, hashToken(token), user, ...columns]]);
+  await addRows(url, {
+    tokens: tokens.map((token) => [store, hashToken(token), user, ...columns]),
+  });
 }
 
 const grants = new WeakMap<Storage, Map<string, Grant | undefined>>();

@@ -28,14 +28,12 @@ export function addDatabaseCommands(plantStore: Command): void {
     .command('copy')
     .description('copy a database to another, empty one, and compare the two')
     .addOption(databaseUrl('--from <url>', 'database to copy'))
-    .addOption(databaseUrl('--to <url>', 'empty database to copy it to'))
-    .option('--resume', 'resume an interrupted copy', false)
+    .addOption(databaseUrl('--to <url>', 'new file or empty database to copy it to'))
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       examples([
         'plant-store copy --from sqlite:plant-store.db --to postgres://plants@db.example/plants',
-        'plant-store copy --from sqlite:plant-store.db --to sqlite:other.db --resume',
       ]),
     )
     .action(async (options) => (await import('./copy.ts')).copy(options));

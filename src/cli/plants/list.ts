@@ -1,7 +1,7 @@
 /**
  * Lists plants page by page, so that any number of them needs little memory.
  */
-import type { DeletedPlant, Plant, PlantStore } from '../../client/client.ts';
+import type { DeletedPlant, Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { io, printAll } from '../output.ts';
@@ -30,40 +30,30 @@ interface ListOptions extends StoreOptions {
 
 /** Prints a table on a terminal and JSON elsewhere, unless an option selects another format. */
 export async function listPlants(options: ListOptions): Promise<void> {
-  const { json, csv, deleted, fields } = options;
+  const { json, csv, deleted, fields, tag, search: q, limit = Infinity } = options;
   const format = csv ? csvOf : json || !io.stdout.isTTY ? jsonOf : tableOf;
-  await withStore(options, (store) =>
-    deleted
-      ? printAll(format(deletedPagesOf(store, options), deletedColumns))
-      : printAll(format(pagesOf(store, options), fields)),
-  );
+  const pageSize = Math.min(limit, pagePlants);
+  await withStore(options, (store) => {
+    const rows = deleted
+      ? store.listDeleted({ pageSize })
+      : store.list({ fields, tag, q, pageSize });
+    return printAll(format(pagesOf(rows, limit), deleted ? deletedColumns : fields));
+  });
 }
 
-async function* pagesOf(
-  store: PlantStore,
-  { fields, tag, search: q, limit = Infinity }: ListOptions,
-): Pages {
-  let left = limit;
-  const pages = store.pages({ fields, tag, q, pageSize: Math.min(left, pagePlants) });
-  for await (const page of pages) {
-    yield page.slice(0, left);
-    left -= page.length;
-    if (left <= 0) return;
-  }
-}
-
-async function* deletedPagesOf(store: PlantStore, { limit = Infinity }: ListOptions): Pages {
-  let left = limit;
-  let page: DeletedPlant[] = [];
-  for await (const plant of store.listDeleted({ pageSize: Math.min(left, pagePlants) })) {
-    page.push(plant);
-    left--;
-    if (left > 0 && page.length < pagePlants) continue;
+/** The first `limit` rows. Only the first page can be empty. */
+async function* pagesOf(rows: AsyncIterable<Row>, limit: number): Pages {
+  let count = 0;
+  let page: Row[] = [];
+  for await (const row of rows) {
+    page.push(row);
+    count++;
+    if (count < limit && page.length < pagePlants) continue;
     yield page;
     page = [];
-    if (left === 0) return;
+    if (count === limit) return;
   }
-  yield page;
+  if (count === 0 || page.length > 0) yield page;
 }
 
 /** An array with a line for each plant. */

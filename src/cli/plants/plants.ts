@@ -35,8 +35,7 @@ export async function addPlant(
   };
   await withStore(options, async (store) => {
     const { id } = await store.create(plant);
-    if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag: tag ?? '' }));
-    else print(`Added plant ${id}: ${printable(name)}.`);
+    printPlant('Added', id, { name, tag: tag ?? '' }, json);
   });
 }
 

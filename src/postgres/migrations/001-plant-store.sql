@@ -10,9 +10,7 @@ CREATE TABLE IF NOT EXISTS plant_store.migrations (
   -- The number of the schema (migrations.ts).
   version integer NOT NULL,
   -- Identifies a cluster: from another machine, the name of a node can lead to a node of another cluster.
-  cluster text    NOT NULL,
-  -- The source of a copy that is incomplete.
-  copy_of text
+  cluster text    NOT NULL
 );
 
 INSERT INTO plant_store.migrations (id, version, cluster)

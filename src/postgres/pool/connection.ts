@@ -158,8 +158,11 @@ export class Connection {
   }
 
   /** Runs a statement that is not prepared, without a time limit of the client. */
-  async commandWithoutDeadline(text: string): Promise<QueryArrayResult> {
-    return this.#usable(this.#client.query({ text, rowMode: 'array' }));
+  async commandWithoutDeadline(
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<QueryArrayResult> {
+    return this.#usable(this.#client.query({ text, values: [...values], rowMode: 'array' }));
   }
 
   /** Waits for statements in flight and for the server to disconnect, up to a timeout. */

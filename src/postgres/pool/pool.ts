@@ -20,7 +20,7 @@ import {
 import type { Hosts } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
-import type { ServerState } from '../schema/check.ts';
+import type { Schema } from '../../shared/migrations.ts';
 
 /** Maximum number of connections that reads share, and that transactions use one at a time. */
 const maxShared = 4;
@@ -59,7 +59,7 @@ interface PoolOptions {
   onFault: (fault: unknown) => void;
   verify?: OpenOptions['verify'];
   /** Reads a table, and checks the settings of the server. */
-  check: (connection: Connection) => Promise<ServerState>;
+  check: (connection: Connection) => Promise<Schema>;
 }
 
 export class Pool {
@@ -151,7 +151,7 @@ export class Pool {
     }
   }
 
-  async checkServer(): Promise<ServerState> {
+  async checkServer(): Promise<Schema> {
     return this.check(this.#options.check);
   }
 

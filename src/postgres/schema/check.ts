@@ -11,25 +11,15 @@ import {
 } from '../pool/connection.ts';
 import { sql } from '../../sql/statement.ts';
 
-type CheckRow = readonly [
-  schema: number,
-  isUnfinishedCopy: boolean,
-  stores: number,
-  ...server: ServerRow,
-];
+type CheckRow = readonly [schema: number, stores: number, ...server: ServerRow];
 
 const checkSql = (stores: string) => sql<CheckRow>`
-  SELECT version, copy_of IS NOT NULL, ${stores}, ${serverInfoColumns}
+  SELECT version, ${stores}, ${serverInfoColumns}
   FROM plant_store.migrations WHERE id = 1`;
 
 /** Every node has the row of the migrations. */
 const nodeSql = checkSql('0');
 const storeSql = checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)');
-
-export interface ServerState {
-  schema: Schema;
-  isUnfinishedCopy: boolean;
-}
 
 /**
  * `store` is a number that a store on the node can have; undefined if it has none. Throws Refusal if the settings of the
@@ -38,12 +28,12 @@ export interface ServerState {
 export async function checkServer(
   connection: Connection,
   store: number | undefined,
-): Promise<ServerState> {
+): Promise<Schema> {
   const [row] =
     store === undefined
       ? await connection.query(nodeSql, [])
       : await connection.query(storeSql, [store]);
-  const [schema, isUnfinishedCopy, , ...server] = row ?? [0, false, 0];
+  const [schema, , ...server] = row ?? [0, 0];
   if (row !== undefined) refuseUnsafe(server);
-  return { schema: decodeSchema(schema), isUnfinishedCopy };
+  return decodeSchema(schema);
 }

@@ -3,7 +3,7 @@
  * is going to change it.
  */
 import { storageUnavailable } from '../../problem.ts';
-import { Refusal, unfinishedCopy } from '../../refusal.ts';
+import { Refusal } from '../../refusal.ts';
 import {
   isConnectionLost,
   problemOf,
@@ -146,13 +146,12 @@ export class Readiness {
 
   /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
   async #check(server: Pool): Promise<void> {
-    const { schema, isUnfinishedCopy } = await this.#servers.check(server);
+    const schema = await this.#servers.check(server);
     refuseUnusableSchema(schema);
     if (schema.version < migrations.newest) {
       this.#opening = undefined; // an older backup was restored: the next request migrates it
       throw migrationInProgress();
     }
-    if (isUnfinishedCopy) throw unfinishedCopy();
   }
 
   /** Stops a migration that is in progress. */

@@ -5,22 +5,10 @@
 import { DatabaseSync } from 'node:sqlite';
 import { migrations, readSchema } from './migrate.ts';
 
-/** Marks an unfinished copy (archive.ts). SQLite stores this text, and files are compared with it. */
-export const unfinishedCopyTable = 'CREATE TABLE unfinished_copy (source TEXT NOT NULL) STRICT';
-
-export function isUnfinished(database: DatabaseSync): boolean {
-  const marker = database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'unfinished_copy'`);
-  return marker.get() !== undefined;
-}
-
-/**
- * Additional tables that a valid file can have: statistics of ANALYZE and the marker of a copy
- * (sqlite.org/fileformat.html).
- */
+/** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
 const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
   'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
-  unfinishedCopyTable,
 ];
 
 /** Describes the first difference, to follow the words "the database". Undefined if there is none. */

@@ -73,8 +73,8 @@ export async function endure(
 ): Promise<void> {
   const tokens = tokensFor();
   await Promise.all(
-    targets.map(async ({ port, archive }) => {
-      await keepTokens(archive, tokens);
+    targets.map(async ({ port, database }) => {
+      await keepTokens(database, tokens);
       let sent = '';
       for (const one of all) {
         const bytes = bytesFrom(one, tokens);

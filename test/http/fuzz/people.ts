@@ -4,8 +4,9 @@
  */
 import { randomInt } from 'node:crypto';
 import { formatScopes, scopes as allScopes, type Scope } from '../../../src/access/access.ts';
-import type { Archive, Row } from '../../../src/copy/archive.ts';
+import type { Row } from '../../../src/copy/archive.ts';
 import { credentialOf, makeToken, storeOf as numberIn } from '../../../src/access/token.ts';
+import { addRows } from '../../support/rows.ts';
 import { idOf } from '../../support/tokens.ts';
 import type { Request } from './request.ts';
 import { sent } from './request.ts';
@@ -84,21 +85,21 @@ export function tokensFor(): Tokens {
 }
 
 /** Adds them all. No request has used one before. */
-export async function keepTokens(archive: Archive, all: Tokens): Promise<void> {
+export async function keepTokens(database: string, all: Tokens): Promise<void> {
   const nowMs = Date.now();
   const numberOf = ({ name }: Person) => numberIn(all[name === 'dora' ? 'dora' : 'maria'] ?? '');
   const stores = new Set(people.map(numberOf));
-  await archive.add(
-    'stores',
-    [...stores].map((number) => [number, `store ${number}`, 0, people.length, 0]),
-  );
-  await archive.add(
-    'users',
-    people.map((person, at) => [numberOf(person), at + 1, person.user, person.role, null, 0]),
-  );
-  await archive.add(
-    'tokens',
-    tokens.map(({ name, person, scopes }): Row => {
+  await addRows(database, {
+    stores: [...stores].map((number) => [number, `store ${number}`, 0, people.length, 0]),
+    users: people.map((person, at) => [
+      numberOf(person),
+      at + 1,
+      person.user,
+      person.role,
+      null,
+      0,
+    ]),
+    tokens: tokens.map(({ name, person, scopes }): Row => {
       const { tokenHash } = credentialOf(all[name] ?? '');
       const key = [numberOf(person), tokenHash, people.indexOf(person) + 1];
       const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
@@ -106,5 +107,5 @@ export async function keepTokens(archive: Archive, all: Tokens): Promise<void> {
       const times = [nowMs, expiresAtMs, revokedAtMs, null];
       return [...key, formatScopes([...scopes]), '', ...times, null];
     }),
-  );
+  });
 }

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { Archive } from '../../../src/copy/archive.ts';
 import { wrongsOf } from './answers.ts';
 import { decode, judge, operationOf, pathOf, scopesOf, wrongsOfOperation } from './document.ts';
 import { presentTag } from './headers.ts';
@@ -24,10 +23,10 @@ import type { Group, Manner } from './requests.ts';
 import { steadyOf } from './steady.ts';
 import { isLast, valuesOf, Wire, type Answer } from './wire.ts';
 
-/** A service, and the rows of its database, to add tokens to. */
+/** A service, and the address of its database, to add tokens to. */
 export interface Target {
   port: number;
-  archive: Archive;
+  database: string;
 }
 
 /** How many answers there were, by status. */
@@ -43,7 +42,7 @@ export async function withstand(
   counts: Counts,
 ): Promise<void> {
   const tokens = tokensFor();
-  await Promise.all(targets.map(({ archive }) => keepTokens(archive, tokens)));
+  await Promise.all(targets.map(({ database }) => keepTokens(database, tokens)));
   const session = new Session(targets, tokens, counts);
   try {
     await session.begin();
