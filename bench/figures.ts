@@ -35,7 +35,7 @@ export function medianRatio<T>(
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const isNumber = (column: number) => rows.every((row) => /^[\d,.]+$|^–$/.test(row[column] ?? ''));
   const rule = header.map((_, column) => (isNumber(column) ? '---:' : '---'));
-  return [header, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |\n`).join('');
+  return [header, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
 /** Formats a measured number with two significant digits: rounds of seconds do not give more. NaN becomes a dash. */

@@ -74,9 +74,9 @@ export const tokenWrites = {
         [userSql.find, [store, name]],
         [userSql.lastUser, [store]],
       ],
-      decide([committed, [found], [[lastUser = 0] = []]]) {
+      decide([committed, [found], [last]]) {
         if (committed.length > 0) return { result: undefined }; // by an earlier attempt
-        const { user, writes, entries } = ensureUser({ store, name, found, lastUser }, role);
+        const { user, writes, entries } = ensureUser({ store, name, found, last }, role);
         const added = addToken(store, user, null, { ...token, expiresAtMs, hash });
         return {
           result: undefined,

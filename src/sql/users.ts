@@ -79,14 +79,14 @@ interface Named {
   store: number;
   name: string;
   found: UserRow | undefined;
-  lastUser: number;
+  last: readonly [user: number] | undefined;
 }
 
 /**
  * What makes the user one who exists. A removed user becomes a new one, who inherits no plants, shares or tokens. The
  * role of a user who exists changes only if one is given.
  */
-export function ensureUser({ store, name, found, lastUser }: Named, role?: Role) {
+export function ensureUser({ store, name, found, last: [lastUser] = [0] }: Named, role?: Role) {
   const [user = lastUser + 1, before, removedAt] = found ?? [];
   const isNew = before === undefined || removedAt !== null;
   const after = role ?? (isNew ? 'member' : before);
@@ -115,10 +115,10 @@ export const userWrites = {
         [userSql.find, [store, name]],
         [userSql.lastUser, [store]],
       ],
-      decide([[found], [[lastUser = 0] = []]]) {
+      decide([[found], [last]]) {
         const isOlder = found !== undefined && (found[2] ?? Infinity) >= issuedAtMs;
         if (isOlder) return { result: undefined };
-        const { writes, entries } = ensureUser({ store, name, found, lastUser });
+        const { writes, entries } = ensureUser({ store, name, found, last });
         return { result: undefined, writes, entries };
       },
     }),

@@ -14,7 +14,7 @@ import {
   type Role,
 } from '../../access/access.ts';
 import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
-import { Problem } from '../../problem.ts';
+import type { Problem } from '../../problem.ts';
 import { sql, type Row } from '../../sql/statement.ts';
 import { problemOf } from '../errors.ts';
 import { GrantsVersions, newGrantsVersion } from './grants-version.ts';

@@ -24,7 +24,7 @@ export function openStatements(prepare: Prepare) {
 
   return {
     all<R extends Row>(...[statement, values]: Query<R>): R[] {
-      return preparedOf(statement).all(...values.map(toSqliteValue)) as Row[] as R[]; // as it declares
+      return preparedOf(statement).all(...values.map(toSqliteValue)) as R[]; // as it declares
     },
 
     run(...[statement, values]: Query): void {

@@ -11,7 +11,7 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import { writes } from '../../sql/writes.ts';
+import { writes as sqlWrites } from '../../sql/writes.ts';
 import type { Write as SqlWrite } from '../../sql/write.ts';
 import { perform } from '../tables/statements.ts';
 import type { Tables } from '../tables/tables.ts';
@@ -118,7 +118,7 @@ function apply(tables: Tables, write: Write): unknown {
 
 function called([, name, ...args]: Call): SqlWrite {
   // The type of the call has checked this combination, which the compiler cannot follow here.
-  return (writes[name] as (...values: readonly unknown[]) => SqlWrite)(...args);
+  return (sqlWrites[name] as (...values: readonly unknown[]) => SqlWrite)(...args);
 }
 
 function toFailure(error: unknown): Failure {
