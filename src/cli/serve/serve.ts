@@ -20,7 +20,6 @@ import { createLog } from './log.ts';
 import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf } from '../errors.ts';
 import { failWith, print } from '../output.ts';
-import { isServiceLink } from '../settings.ts';
 import { onSignal, startShutdownTimeout } from '../signals.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
 
@@ -50,10 +49,6 @@ export async function serve(options: ServeOptions): Promise<void> {
   const stop = new AbortController();
   stop.signal.addEventListener('abort', () => startShutdownTimeout(log));
   const run: Run = { options, stop, log };
-  const { PLANT_STORE_PORT: port } = process.env;
-  if (cluster.isPrimary && isServiceLink('PLANT_STORE_PORT', port)) {
-    log.info({ port }, 'PLANT_STORE_PORT is of a linked service and was ignored');
-  }
   try {
     // A primary needs no server, but it refuses a wrong certificate before it creates a database.
     const createServer = await tlsServerFactory(options, log, stop.signal);
