@@ -11,13 +11,11 @@ import type { Row, Statement } from '../sql/statement.ts';
 import { Unavailable } from './errors.ts';
 import { Hosts } from './pool/hosts.ts';
 import type { Schema } from '../shared/migrations.ts';
-import { checkServer } from './schema/check.ts';
+import { checkServer, checkServerSql } from './schema/check.ts';
 import { Pool } from './pool/pool.ts';
 
 /** How often to check which nodes and shards there are. */
 const locateIntervalMs = 5_000;
-/** The number of any store, even a missing one, for a server that has all stores. */
-const anyStore = 0;
 
 export interface ServerEvents {
   /** Resolves when requests can use the server. Rejects with a Problem. */
@@ -44,7 +42,7 @@ export class Servers {
     this.#seed = new Pool(this.#hosts, {
       name,
       onFault: (fault) => onFault(name, fault),
-      check: (connection) => checkServer(connection, anyStore),
+      check: (connection) => checkServer(connection, checkServerSql),
     });
     this.#nodes = new CitusNodes(address, onFault);
   }

@@ -8,7 +8,7 @@ import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
 import { Hosts } from '../pool/hosts.ts';
-import { checkServer } from '../schema/check.ts';
+import { checkNodeSql, checkServer } from '../schema/check.ts';
 import { Pool } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { onShard } from './shard-statement.ts';
@@ -30,17 +30,11 @@ const localNodeSql = sql<NodeRow>`
 const identitySql = sql<readonly [cluster: string]>`
   SELECT cluster FROM plant_store.migrations WHERE id = 1`;
 
-interface Node {
-  pool: Pool;
-  /** A number that a store on the node can have; undefined if it has no stores. */
-  store: number | undefined;
-}
-
 export class CitusNodes {
   readonly #address: Address;
   readonly #onFault: (server: string, fault: unknown) => void;
   /** By number, the coordinator first. */
-  #nodes = new Map<number, Node>();
+  #nodes = new Map<number, Pool>();
   /**
    * Undefined on other engines. Stale for 5 s after a move of a shard: nobody notices, unless the coordinator hangs
    * (docs/how-to/cluster.md).
@@ -65,23 +59,22 @@ export class CitusNodes {
 
   /** A node that works. */
   get available(): Pool | undefined {
-    for (const { pool } of this.#nodes.values()) if (pool.breaker.isAvailable) return pool;
-    return undefined;
+    return this.#nodes.values().find(({ breaker }) => breaker.isAvailable);
   }
 
   get withStores(): readonly Pool[] {
-    const nodes = [...this.#nodes.values()].filter(({ store }) => store !== undefined);
-    return nodes.map(({ pool }) => pool);
+    const nodes = [...this.#nodes].filter(([number]) => this.#map?.hasStores(number));
+    return nodes.map(([, pool]) => pool);
   }
 
   get coordinator(): Pool | undefined {
-    return this.#nodes.get(coordinatorNumber)?.pool;
+    return this.#nodes.get(coordinatorNumber);
   }
 
   /** The node of a store; undefined if it is not known. */
   poolOf(store: number): Pool | undefined {
     const shard = this.shardOf(store);
-    return shard && this.#nodes.get(shard.node)?.pool;
+    return shard && this.#nodes.get(shard.node);
   }
 
   /** The shard of a store, which is always on one node; undefined if it is not known. */
@@ -109,26 +102,24 @@ export class CitusNodes {
     if (found === undefined || this.#isClosed) return false;
     this.#identity = found.identity;
     this.#map = new ShardMap(found.shards);
-    this.#update(found.nodes, new Map(this.#map.nodesOfStores()));
+    this.#update(found.nodes);
     return true;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#nodes.values().map(({ pool }) => pool.close()));
+    await Promise.all(this.#nodes.values().map((pool) => pool.close()));
   }
 
-  #update(rows: readonly NodeRow[], stores: ReadonlyMap<number, number>): void {
+  #update(rows: readonly NodeRow[]): void {
     const before = this.#nodes;
     this.#nodes = new Map();
     for (const [number, host, port] of rows) {
       const known = before.get(number);
-      const isSame = known?.pool.name === nameOf({ host, port });
-      const pool = isSame ? known.pool : this.#connectTo(number, { host, port });
-      this.#nodes.set(number, { pool, store: stores.get(number) });
+      const isSame = known?.name === nameOf({ host, port });
+      this.#nodes.set(number, isSame ? known : this.#connectTo(number, { host, port }));
     }
-    for (const [number, { pool }] of before)
-      if (this.#nodes.get(number)?.pool !== pool) void pool.close();
+    for (const [number, pool] of before) if (this.#nodes.get(number) !== pool) void pool.close();
   }
 
   /** Connects only to this node: under its name in the cluster, or as one of the hosts of the address. */
@@ -141,7 +132,7 @@ export class CitusNodes {
       name,
       onFault: (fault) => this.#onFault(name, fault),
       verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
-      check: (connection) => checkServer(connection, this.#nodes.get(number)?.store),
+      check: (connection) => checkServer(connection, checkNodeSql),
     });
   }
 

@@ -26,9 +26,6 @@ export const shardSql = sql<ShardRow>`
   WHERE nspname = 'plant_store' AND relname IN (${tablesOfStore.map((name) => `'${name}'`).join()})
   GROUP BY 1, 2, 3 ORDER BY 1, 2`;
 
-/** Limits the search: if a shard was isolated for one store, hardly any number belongs to its node. */
-const maxProbedStores = 10_000;
-
 /** A range of hashes. */
 export interface Shard {
   firstHash: number;
@@ -61,12 +58,8 @@ export class ShardMap {
     return this.#shards.find(({ lastHash }) => hash <= lastHash);
   }
 
-  /** Nodes that have stores, each with a number that a store on it can have. */
-  *nodesOfStores(): Iterable<readonly [node: number, store: number]> {
-    const missing = new Set(this.#shards.map(({ node }) => node));
-    for (let store = 1; missing.size > 0 && store <= maxProbedStores; store++) {
-      const node = this.shardOf(store)?.node;
-      if (node !== undefined && missing.delete(node)) yield [node, store];
-    }
+  /** Whether the node has shards. */
+  hasStores(node: number): boolean {
+    return this.#shards.some((shard) => shard.node === node);
   }
 }

@@ -203,11 +203,13 @@ export class Hosts {
 
   #track(primary: Primary): Connection {
     this.#open.add(primary);
-    void primary.connection.closed.then(() => {
-      this.#open.delete(primary);
-      if (this.#open.size === 0) this.#primary = undefined;
-    });
+    void primary.connection.closed.then(() => this.#onClosed(primary));
     return primary.connection;
+  }
+
+  #onClosed(primary: Primary): void {
+    this.#open.delete(primary);
+    if (this.#open.size === 0) this.#primary = undefined;
   }
 
   #setRival(rival: string | undefined): void {

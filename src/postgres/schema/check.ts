@@ -1,6 +1,5 @@
 /**
- * The check of a server that has stores: whether its schema can be used, and whether its commits are durable. On a
- * cluster, the node that has the store runs the statement, whichever node receives it.
+ * The check of a server: whether its schema can be used, and whether its commits are durable.
  */
 import { decodeSchema, type Schema } from '../../shared/migrations.ts';
 import {
@@ -9,7 +8,7 @@ import {
   type Connection,
   type ServerRow,
 } from '../pool/connection.ts';
-import { sql } from '../../sql/statement.ts';
+import { sql, type Statement } from '../../sql/statement.ts';
 
 type CheckRow = readonly [schema: number, stores: number, ...server: ServerRow];
 
@@ -17,22 +16,17 @@ const checkSql = (stores: string) => sql<CheckRow>`
   SELECT version, ${stores}, ${serverInfoColumns}
   FROM plant_store.migrations WHERE id = 1`;
 
-/** Every node has the row of the migrations. */
-const nodeSql = checkSql('0');
-const storeSql = checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = $1)');
+/** Also reads a table that requests read, because it can be locked. */
+export const checkServerSql = checkSql('(SELECT count(*) FROM plant_store.stores WHERE store = 0)');
+/** Every node has the row of the migrations. A store can be on another node, which can be down. */
+export const checkNodeSql = checkSql('0');
 
-/**
- * `store` is a number that a store on the node can have; undefined if it has none. Throws Refusal if the settings of the
- * node are not safe.
- */
+/** Throws Refusal if the settings of the server are not safe. */
 export async function checkServer(
   connection: Connection,
-  store: number | undefined,
+  statement: Statement<CheckRow>,
 ): Promise<Schema> {
-  const [row] =
-    store === undefined
-      ? await connection.query(nodeSql, [])
-      : await connection.query(storeSql, [store]);
+  const [row] = await connection.query(statement, []);
   const [schema, , ...server] = row ?? [0, 0];
   if (row !== undefined) refuseUnsafe(server);
   return decodeSchema(schema);
