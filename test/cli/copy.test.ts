@@ -73,7 +73,7 @@ describe('copy', () => {
     const status = async () => (await app.call('GET', '/plants', { token })).status;
     await using archive = await openArchive(target.url, { create: false });
     await archive.fill(async (empty) => {
-      await empty.add('stores', [[1, 'main', 0, 0]]);
+      await empty.add('stores', [[1, 'main', 0, 1, 0]]);
       await empty.add('users', [[1, 1, 'alice', 'member', null, 0]]);
       await empty.add('tokens', [
         [1, hashToken(token), 1, 'plants:read', '', 0, null, null, null, null],
