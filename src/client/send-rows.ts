@@ -52,16 +52,10 @@ export async function* importPlants({
     }
   };
   // Rows with ids come first, because the service assigns larger ids to the others.
-  yield* inParallel(
-    tasks.filter(({ plant }) => plant.id !== undefined),
-    concurrency,
-    add,
-  );
-  yield* inParallel(
-    tasks.filter(({ plant }) => plant.id === undefined),
-    concurrency,
-    add,
-  );
+  for (const hasId of [true, false]) {
+    const some = tasks.filter(({ plant }) => (plant.id !== undefined) === hasId);
+    yield* inParallel(some, concurrency, add);
+  }
 }
 
 const refusals: readonly string[] = ['invalid-request', 'body-too-large', 'id-taken'];
