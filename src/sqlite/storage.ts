@@ -185,10 +185,6 @@ export class SqliteStorage implements Storage {
     });
   }
 
-  warmUp(): void {
-    this.#writer.start();
-  }
-
   async check(): Promise<void> {
     this.#connection.checkFile();
     if (await this.#batcher.read(isUnfinishedCopy)) throw storageUnavailable(unfinishedCopy());
