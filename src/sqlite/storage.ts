@@ -145,10 +145,6 @@ export class SqliteStorage implements Storage {
     });
   }
 
-  warmUp(): void {
-    this.#writer.start();
-  }
-
   async check(): Promise<void> {
     await this.#batcher.read(() => {});
   }

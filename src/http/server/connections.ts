@@ -1,10 +1,10 @@
 /**
  * Handles the requests of each connection one at a time, in turn with those of other connections
- * (request-scheduler.ts), and pauses the socket while pipelined requests wait.
+ * (request-scheduler.ts).
  *
- * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, the
- * rest of the read is discarded, and the connection closes after the waiting requests have their responses. The
- * client repeats the others on a new connection (RFC 9112, section 9.3.2).
+ * Node parses everything that one read returns: up to 64 KiB, or about 600 requests. If too many requests wait, what
+ * follows is not read, and the connection closes after the waiting requests have their responses. The client repeats
+ * the others on a new connection (RFC 9112, section 9.3.2).
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -125,7 +125,6 @@ export class Connections {
     } else {
       connection.waiting.push({ response, handle });
       this.#pipelined++;
-      process.nextTick(pauseIfWaiting, connection); // after the whole read has been parsed
     }
   }
 
@@ -190,10 +189,7 @@ export class Connections {
       return;
     }
     this.#pipelined--;
-    this.#start(connection, next.response.req, () => {
-      if (!connection.isClosing && waiting.length === 0) socket.resume();
-      next.handle();
-    });
+    this.#start(connection, next.response.req, next.handle);
   }
 
   #start(connection: Connection, request: IncomingMessage, handle: () => void): void {
@@ -288,14 +284,6 @@ function closeAbandoned(connection: Connection): void {
     }, halfOpenReadMs);
     socket.once('close', () => clearInterval(interval));
   });
-}
-
-/** A long read ends the pause: the end of the client's side, which ends the read, would stay unnoticed. */
-function pauseIfWaiting({ socket, waiting }: Connection): void {
-  if (waiting.length === 0 || socket.isPaused()) return;
-  socket.pause();
-  const timeout = setTimeout(() => socket.resume(), halfOpenReadMs).unref();
-  socket.once('resume', () => clearTimeout(timeout));
 }
 
 /** The result of `onIncoming` that stops Node's parser, as for an upgrade to another protocol. */
