@@ -126,6 +126,9 @@ export function plantJson(
   fields: readonly PlantField[],
   names?: ReadonlyMap<number, string>,
 ): string {
+  if (fields === defaultFields) {
+    return `{"name":${JSON.stringify(plant.name)},"tag":${JSON.stringify(plant.tag)}}`;
+  }
   const valueOf = (field: PlantField) => {
     if (field === 'owner') return names?.get(plant.owner);
     return field === 'access' ? accessTo(caller, plant.owner) : plant[field];

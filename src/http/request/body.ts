@@ -68,8 +68,7 @@ function readBody(request: IncomingMessage, done: Done): void {
   if (isTooLarge(request)) return done(bodyTooLarge());
   const chunks: Buffer[] = [];
   if (request.complete) {
-    // Since Node 26, each read returns one chunk.
-    for (let chunk = request.read(); chunk !== null; chunk = request.read()) chunks.push(chunk);
+    while (request.readableLength > 0) chunks.push(request.read()); // since Node 26, one chunk each
     const body = Buffer.concat(chunks);
     return done(body.length > maxBodyBytes ? bodyTooLarge() : null, body);
   }

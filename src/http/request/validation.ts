@@ -80,9 +80,10 @@ export function validateQuery(schema: TObject, request: FastifyRequest): Faults 
 }
 
 function readParams(schema: TObject, params: unknown): unknown {
+  const value: Record<string, unknown> = {};
   const texts = Object.entries(params as Record<string, string>); // find-my-way returns only strings
-  const value = texts.map(([name, text]) => [name, parseParameter(schema.properties[name], text)]);
-  return Object.fromEntries(value);
+  for (const [name, text] of texts) value[name] = parseParameter(schema.properties[name], text);
+  return value;
 }
 
 function readBody(schema: TObject, body: unknown, faults: Faults): unknown {

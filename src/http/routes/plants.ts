@@ -44,19 +44,21 @@ export function plantRoutes(
   const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
   /** Sends a plant with its entity tag and the fields that the query names. `sent` are those that the client has sent. */
-  async function send(
+  function send(
     request: PlantRequest,
     reply: FastifyReply,
     plant: OwnedPlant,
     sent: readonly PlantField[] = [],
-  ): Promise<FastifyReply> {
+  ): FastifyReply | Promise<FastifyReply> {
     const { caller } = request.grant;
     const { fields: named = defaultFields } = request.query;
     const canRead = caller.scopes.has('plants:read');
     const fields = canRead ? named : visibleFields(named, sent);
-    const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
-    if (canRead) setEntityTag(reply, plant);
-    return sendJson(reply, plantJson(plant, caller, fields, names));
+    const respond = (names?: ReadonlyMap<number, string>) => {
+      if (canRead) setEntityTag(reply, plant);
+      return sendJson(reply, plantJson(plant, caller, fields, names));
+    };
+    return fields.includes('owner') ? nameOwner(request, plant).then(respond) : respond();
   }
 
   /** The name of the owner, by their number. */

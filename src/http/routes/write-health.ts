@@ -33,8 +33,10 @@ export class WriteHealth {
     app.addHook('onRoute', (route) => {
       route.onError = async ({ grant }, _reply, error) => this.#onError(error, grant);
       if (route.method === 'GET' || route.method === 'HEAD') return;
-      route.onResponse = async ({ grant }, { statusCode }) => {
+      // Not onResponse, for which Fastify adds two listeners to each response.
+      route.onSend = ({ grant }, { statusCode }, _payload, done) => {
         if (statusCode < 300) this.#onSuccess(grant);
+        done();
       };
     });
     app.addHook('onClose', async () => void (this.#fault = undefined));
