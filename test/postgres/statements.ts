@@ -1,15 +1,7 @@
 import { binSql } from '../../src/postgres/tables/bin.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/postgres/pool/connection.ts';
-import {
-  findOwnerSql,
-  findSql,
-  listSql,
-  mergeSql,
-  scanStepEndSql,
-  scanStepSql,
-  searchSql,
-} from '../../src/postgres/tables/plant-statements.ts';
+import { findOwnerSql, findSql, listSql } from '../../src/postgres/tables/plant-statements.ts';
 import { shareSql } from '../../src/postgres/tables/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
 import { logSql } from '../../src/postgres/tables/log.ts';
@@ -23,11 +15,7 @@ const { listStores: _stores, ...ofUsers } = userSql;
 
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
-  ...Object.values(listSql),
-  ...Object.values(searchSql),
-  mergeSql,
-  scanStepEndSql,
-  ...Object.values(scanStepSql),
+  ...Object.values(listSql).flatMap((of) => Object.values(of)),
   findSql,
   findOwnerSql,
   refreshSql,

@@ -20,7 +20,7 @@ import type {
   PlantStorage,
 } from '../../plants/plant-storage.ts';
 import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
-import { listPlants } from './plant-lists.ts';
+import { readPage } from './plant-lists.ts';
 import { findOwnerSql, findSql } from './plant-statements.ts';
 import type { Cluster } from '../citus/cluster.ts';
 import type { Pool } from '../pool/pool.ts';
@@ -89,7 +89,7 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return listPlants(this.#cluster, caller, query, (users) =>
+    return readPage(this.#cluster, caller, query, (users) =>
       this.#users.namesOf(caller.store, users),
     );
   }

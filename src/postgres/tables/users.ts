@@ -2,7 +2,6 @@
  * Users and stores in PostgreSQL, for operators. Every statement can be repeated.
  */
 import type { Identity, Role, ShareAccess } from '../../access/access.ts';
-import { maxId } from '../../plants/ids.ts';
 import type {
   FoundUser,
   NameQuery,
@@ -21,7 +20,7 @@ import type { Cluster } from '../citus/cluster.ts';
 
 type ShareRow = readonly [owner: number, user: string, access: ShareAccess];
 
-const plantsOfUser = ownerRange('$2', '0', String(maxId));
+const plantsOfUser = ownerRange('$2', '0');
 const nameOfUser = 'SELECT name FROM plant_store.users WHERE users.store = $1 AND users.id = $2';
 
 export const userSql = {
