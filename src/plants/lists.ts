@@ -1,5 +1,5 @@
 /**
- * What both engines share about lists: how each kind is read, pages of rows, and their JSON. The writer thread of SQLite
+ * What both engines share about lists: filters, pages of rows, and their JSON. The writer thread of SQLite
  * loads this module, so it must not load the library of the schemas.
  */
 import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
@@ -9,51 +9,67 @@ import { fold } from './folding.ts';
 import type { PlantField } from './plant.ts';
 import type { OwnedPlant, PlantPage, PlantQuery } from './plant-storage.ts';
 
-/**
- * How a list is read: all but `scan` read one range of an index, or merge one range for each owner. No index has
- * tags or parts of names, so a list by tag and a search scan the plants in reach (decisions 7 and 40).
- */
-type ListKind = 'store' | 'owner' | 'owners' | 'scan';
-
-export function listKind(reach: Reach, { tag, q }: PlantQuery): ListKind {
-  if (tag !== undefined || q !== undefined) return 'scan';
-  if (reach === 'all') return 'store';
-  return reach.length === 1 ? 'owner' : 'owners';
+/** Whether plants in reach can be missing from the list. No index has tags or parts of names (decisions 7 and 40). */
+export function isFiltered({ tag, q }: PlantQuery): boolean {
+  return tag !== undefined || q !== undefined;
 }
 
-/** Merging fewer owners is always fast. */
-export const minScannedOwners = 16;
-
-/**
- * Whether enough plants of the store are in reach that searching in order is faster than merging the next plants of
- * each owner (decision 22).
- */
-export function isDense(inReach: number, ofStore: number): boolean {
-  return inReach * 50 >= ofStore;
+/** Whether a list is one range of an index. The other lists merge ranges, or filter them. */
+export function isRange(reach: Reach, query: PlantQuery): boolean {
+  return !isFiltered(query) && (reach === 'all' || reach.length === 1);
 }
 
 /** Longer pages take longer than other requests. */
 const maxShortPagePlants = 100;
 
-/** Whether a page takes one short read: few plants, in one range of an index. */
+/** Whether a page takes one short read. */
 export function isShort(reach: Reach, query: PlantQuery): boolean {
-  const kind = listKind(reach, query);
-  return query.limit <= maxShortPagePlants && kind !== 'owners' && kind !== 'scan';
+  return query.limit <= maxShortPagePlants && isRange(reach, query);
 }
 
 /** The columns that the lists of both engines read. */
 export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
-/** Pages ignore further columns. */
+/** Lists ignore further columns. */
 type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
 
-/** `rows` has more than `limit` rows if more plants follow. */
-export async function pageOf(
-  rows: readonly LongerPlantRow[],
+/** A plant of the list has this tag, or contains this text once it is folded. */
+interface Filter {
+  by: 'tag' | 'text';
+  wanted: string;
+}
+
+/**
+ * Reads the next plants in reach: up to `limit` of them, or fewer if that would take longer than other requests. It can
+ * leave out plants that do not pass the filter.
+ */
+export type StepReader = (
+  after: number,
+  limit: number,
+  filter?: Filter,
+) => Promise<ScanStep<LongerPlantRow, number>>;
+
+/** Plants of the first step of a scan, which is often enough. Each further one is twice as long. */
+const firstScannedPlants = 256;
+
+/** Reads a page in steps, and decides which plants pass its filters, for all engines alike. */
+export async function listPlants(
   caller: ReadAccess,
-  { limit, fields }: PlantQuery,
+  query: PlantQuery,
   namesOf: NamesOf,
+  readStep: StepReader,
 ): Promise<PlantPage> {
-  const plants = rows.slice(0, limit).map(([id, name, tag, owner]) => ({ id, name, tag, owner }));
+  const { limit, fields, tag } = query;
+  const text = query.q === undefined ? undefined : fold(query.q);
+  let scanned = firstScannedPlants;
+  const rows = await scan(query, async (after: number, left) => {
+    const wanted = tag ?? text;
+    if (wanted === undefined) return readStep(after, left + 1);
+    const step = await readStep(after, scanned, { by: tag === undefined ? 'text' : 'tag', wanted });
+    scanned *= 2;
+    const tagged = tag === undefined ? step.rows : step.rows.filter((row) => row[2] === tag);
+    return { ...step, rows: text === undefined ? tagged : await rowsWith(text, tagged, caller) };
+  });
+  const plants = rows.slice(0, limit).map(toPlant);
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
   const names = fields.includes('owner')
     ? await namesOf(plants.map(({ owner }) => owner))
@@ -61,22 +77,8 @@ export async function pageOf(
   return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
 
-/** The plants of a list among those that a step has read. In a search, some may not contain the text. */
-export type PlantScanStep = ScanStep<LongerPlantRow, number>;
-
-/** Reads a list that no index covers. In a search, `q` of a step is folded. */
-export async function scanPlants(
-  caller: ReadAccess,
-  query: PlantQuery,
-  namesOf: NamesOf,
-  readStep: (query: PlantQuery) => Promise<PlantScanStep>,
-): Promise<PlantPage> {
-  const q = query.q === undefined ? undefined : fold(query.q);
-  const found = await scan(query, async (after: number, limit) => {
-    const step = await readStep({ ...query, q, after, limit });
-    return q === undefined ? step : { ...step, rows: await rowsWith(q, step.rows, caller) };
-  });
-  return pageOf(found, caller, query, namesOf);
+function toPlant([id, name, tag, owner]: LongerPlantRow): OwnedPlant {
+  return { id, name, tag, owner };
 }
 
 /** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */

@@ -12,7 +12,7 @@ import {
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
-import { isShort, listKind, scanPlants, type NamesOf } from '../plants/lists.ts';
+import { isRange, isShort, listPlants, type NamesOf } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { defect } from '../problem.ts';
 import { openLog } from '../sql/log.ts';
@@ -23,7 +23,7 @@ import { openUsers } from '../sql/users.ts';
 import type { Engine } from '../sql/write.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
-import { Connection, type ConnectionSettings } from './connection.ts';
+import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
 import { failedSync } from './errors.ts';
 import type { OpenOptions } from './file/open.ts';
 import { ReadBatcher } from './read-batcher.ts';
@@ -112,20 +112,16 @@ export class SqliteStorage implements Storage {
   }
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    const kind = listKind(caller.read, query);
-    if (kind === 'scan' || kind === 'owners') {
-      let isDense = true;
+    const inSlice = <T>(read: (open: OpenConnection) => T) =>
+      runInSlice(userKey(caller), async () => this.#connection.read(read));
+    if (!isRange(caller.read, query)) {
       const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
-      return scanPlants(caller, query, namesOf, (left) =>
-        runInSlice(userKey(caller), async () => {
-          const step = this.#connection.read(({ lists }) => lists.scanStep(caller, left, isDense));
-          ({ isDense } = step);
-          return step;
-        }),
+      return listPlants(caller, query, namesOf, (after, limit) =>
+        inSlice(({ lists }) => lists.step(caller, after, limit)),
       );
     }
-    const read = () => this.#connection.read(({ lists }) => lists.page(kind, caller, query));
-    return isShort(caller.read, query) ? read() : runInSlice(userKey(caller), async () => read());
+    const page = ({ lists }: OpenConnection) => lists.page(caller, query);
+    return isShort(caller.read, query) ? this.#connection.read(page) : inSlice(page);
   }
 
   /**

@@ -1,14 +1,7 @@
 import { engineSql } from '../../src/postgres/engine.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/sql/statement.ts';
-import {
-  findSql,
-  listSql,
-  mergeSql,
-  scanStepEndSql,
-  scanStepSql,
-  searchSql,
-} from '../../src/postgres/tables/plant-statements.ts';
+import { findSql, listSql } from '../../src/postgres/tables/plant-statements.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
 import { logSql } from '../../src/sql/log.ts';
@@ -23,11 +16,7 @@ const { listStores: _stores, ...ofUsers } = userSql;
 
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
-  ...Object.values(listSql),
-  ...Object.values(searchSql),
-  mergeSql,
-  scanStepEndSql,
-  ...Object.values(scanStepSql),
+  ...Object.values(listSql).flatMap((of) => Object.values(of)),
   findSql,
   refreshSql,
   grantSql.findByToken,

@@ -20,7 +20,7 @@ import type {
   PlantStorage,
 } from '../../plants/plant-storage.ts';
 import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
-import { listPlants } from './plant-lists.ts';
+import { readPage } from './plant-lists.ts';
 import { findSql } from './plant-statements.ts';
 import type { Servers } from '../servers.ts';
 import type { Pool } from '../pool/pool.ts';
@@ -85,7 +85,7 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return listPlants(this.#servers, caller, query, (users) =>
+    return readPage(this.#servers, caller, query, (users) =>
       this.#users.namesOf(caller.store, users),
     );
   }

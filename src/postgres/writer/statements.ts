@@ -1,7 +1,6 @@
 /**
  * The statements of a group of changes (store-changes.ts). Each names one store.
  */
-import { maxId } from '../../plants/ids.ts';
 import { sql, statementOf } from '../../sql/statement.ts';
 import { ownerRange } from '../tables/plant-statements.ts';
 
@@ -34,7 +33,7 @@ export const changeSql = {
     FROM unnest($2::bigint[]) AS owners (owner) CROSS JOIN LATERAL (
       SELECT count(*) AS plants FROM (
         SELECT id FROM plant_store.plants
-        WHERE ${ownerRange('owners.owner', '0', String(maxId))} LIMIT $3
+        WHERE ${ownerRange('owners.owner', '0')} LIMIT $3
       ) AS limited
     ) AS counted`,
   countPlantsOfStore: sql<readonly [plants: number]>`
