@@ -239,7 +239,7 @@ describe('PostgreSQL: the service', { concurrency: true }, () => {
 
     const locking = await session(
       database.url,
-      `BEGIN; UPDATE plant_store.stores SET version = version WHERE name = 'locked'`,
+      `BEGIN; UPDATE plant_store.stores SET position = position WHERE name = 'locked'`,
     );
     let status = 0;
     const waiting = create(locked).then((outcome) => (status = outcome));

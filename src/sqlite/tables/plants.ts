@@ -1,7 +1,7 @@
 /**
  * Single plants in SQLite. A change is decided from the tables and written at once, so they are the facts for the next.
  */
-import { changeReachOf, reaches, type ReadAccess } from '../../access/access.ts';
+import { changeReachOf, reaches, type Identified, type ReadAccess } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import {
   decide,
@@ -47,32 +47,51 @@ export function openPlants(
     return { id, name, tag, owner, position };
   }
 
-  /** Of the store of the current change. */
-  let store = 0;
-  const facts: Facts = {
+  class StoreFacts implements Facts {
+    readonly #store: number;
+
+    constructor(store: number) {
+      this.#store = store;
+    }
+
     get lastId() {
-      return stores.of(store).lastId;
-    },
+      return stores.of(this.#store).lastId;
+    }
+
     get position() {
-      return stores.of(store).position;
-    },
-    reachNow(by) {
-      const caller = grants.callerSince(store, by);
+      return stores.of(this.#store).position;
+    }
+
+    reachNow(by: Identified) {
+      const caller = grants.callerSince(this.#store, by);
       return caller && changeReachOf(caller);
-    },
-    plant: (id) => find(store, id),
-    deletion: (id) => log.findDeletion(store, id),
-    key: (user, key) => keys.find(store, user, key),
-    count: (owner, quota) => counts.count(store, owner, quota),
+    }
+
+    plant(id: number) {
+      return find(this.#store, id);
+    }
+
+    deletion(id: number) {
+      return log.findDeletion(this.#store, id);
+    }
+
+    key(user: number, key: string) {
+      return keys.find(this.#store, user, key);
+    }
+
+    count(owner: number | undefined, quota: number) {
+      return counts.count(this.#store, owner, quota);
+    }
+
     randomFreeId() {
       let id = randomId();
-      while (find(store, id) !== undefined) id = randomId();
+      while (find(this.#store, id) !== undefined) id = randomId();
       return id;
-    },
-  };
+    }
+  }
 
   /** Returns false, without a change, if the id of a new plant is not free. */
-  function write(effect: Effect): boolean {
+  function write(store: number, effect: Effect): boolean {
     const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
     else {
@@ -92,9 +111,9 @@ export function openPlants(
   }
 
   function change(next: Change): ChangeResults[ChangeKind] {
-    ({ store } = next);
-    const { result, effect } = decide(next, facts, rules);
-    if (effect === undefined || write(effect)) return result;
+    const { store } = next;
+    const { result, effect } = decide(next, new StoreFacts(store), rules);
+    if (effect === undefined || write(store, effect)) return result;
     // Another program has inserted a plant above the largest id of the store.
     const { position } = stores.of(store);
     stores.set(store, { position, lastId: findLargest.get(store)?.[0] ?? 0 });
