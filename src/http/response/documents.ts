@@ -5,7 +5,6 @@
 import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { weightsIn } from './headers.ts';
 
 export interface Document {
   read: () => Promise<Buffer>;
@@ -67,16 +66,12 @@ function withEtag(bytes: Buffer) {
   return { bytes, etag: `"${hash('sha256', bytes, 'base64url')}"` };
 }
 
-/**
- * Whether the client accepts gzip and prefers it at least as much as plain bytes (RFC 9110, section 12.5.3). A
- * client that accepts neither gets plain bytes, which are more useful than an error.
- */
-function wantsGzip(acceptEncoding?: string): boolean {
-  const weights = weightsIn(acceptEncoding);
-  const any = weights.get('*');
-  const gzip = weights.get('gzip') ?? weights.get('x-gzip') ?? any ?? 0;
-  const plain = weights.get('identity') ?? 0; // acceptable, but not preferred
-  return gzip > 0 && gzip >= plain;
+/** A member of Accept-Encoding that names gzip with a weight above 0 (RFC 9110, section 12.5.3). */
+const gzipMember = /^\s*(?:x-)?gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*$)[01](?:\.\d*)?\s*)?$/i;
+
+/** Others get plain bytes, which each client can read. */
+function wantsGzip(acceptEncoding = ''): boolean {
+  return acceptEncoding.split(',').some((member) => gzipMember.test(member));
 }
 
 /** Whether If-None-Match contains the ETag, by weak comparison (RFC 9110, section 13.1.2). */

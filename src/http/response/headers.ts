@@ -36,14 +36,3 @@ export const pageHeaders = {
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 };
-
-/** The weight of each member of Accept-Encoding (RFC 9110, section 12.4.2). */
-export function weightsIn(field = ''): Map<string, number> {
-  const weights = new Map<string, number>();
-  for (const one of field.toLowerCase().split(',')) {
-    const [, name = '', weight = '1'] =
-      /^\s*([^\s;]+)\s*(?:;\s*q=([01](?:\.\d{0,3})?)\s*)?$/.exec(one) ?? [];
-    weights.set(name, Number(weight));
-  }
-  return weights;
-}
