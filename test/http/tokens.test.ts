@@ -313,7 +313,7 @@ describe('the last use of a token', () => {
     assert.deepEqual([uses.get(idOf(unused)), uses.get(idOf(expired))], [undefined, undefined]);
   });
 
-  it('is written in one batch per interval, also after a write that failed', async (t) => {
+  it('is written in one batch per interval, and again after a write that failed', async (t) => {
     const { token, storage, store } = inNewStore(app);
     const grants: Grant[] = [];
     for (const user of ['alice', 'bob']) {
@@ -334,8 +334,8 @@ describe('the last use of a token', () => {
     t.after(() => uses.close());
     for (const usedAtMs of [1, 60_001]) for (const grant of grants) uses.note(grant, usedAtMs);
     await until('a batch fails', () => batches.length > 0);
+    for (const grant of grants.slice(1)) uses.note(grant, 120_001);
     isFailing = false;
-    for (const [at, grant] of grants.entries()) uses.note(grant, 60_001 * (at + 1));
     const recorded = async () => {
       const tokens = await storage.identity.listTokens({ store, limit: 10 });
       const usedAtMs = new Map(tokens.map(({ id, lastUsedAtMs }) => [id, lastUsedAtMs]));

@@ -1,6 +1,6 @@
 /**
  * When tokens were last used. A request only changes a number in memory; the storage gets all of them once a minute, when
- * a shutdown begins, and at its end. A crash, or a failed write, loses a minute.
+ * a shutdown begins, and at its end. What a failed write had is in the next one. A crash loses the last minute.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Grant } from '../../access/access.ts';
@@ -39,18 +39,27 @@ export class TokenUses {
 
   /** Never rejects. Waits for the flush before it. */
   flush(): Promise<void> {
-    this.#flushing = this.#flushing.then(() => this.#write());
+    this.#flushing = this.#flushing.then(() => this.#write()).catch(() => {});
     return this.#flushing;
   }
 
   async #write(): Promise<void> {
-    const uses = [...this.#uses.values()];
+    const uses = [...this.#uses];
     this.#uses = new Map();
     for (let at = 0; at < uses.length; at += maxWriteTokens) {
-      const some = uses.slice(at, at + maxWriteTokens).map(({ usedAtMs, ...use }) => {
+      const some = uses.slice(at, at + maxWriteTokens);
+      const toWrite = some.map(([, { usedAtMs, ...use }]) => {
         return { ...use, usedAtMs: usedAtMs - (usedAtMs % flushIntervalMs) };
       });
-      await this.#storage.recordUses(some).catch(() => {}); // a later use is written again
+      // If a server fails, the uses of the others are still written.
+      await this.#storage.recordUses(toWrite).catch(() => this.#putBack(some));
+    }
+  }
+
+  #putBack(uses: readonly [tokenId: string, use: TokenUse][]): void {
+    for (const [tokenId, use] of uses) {
+      const isNewer = this.#uses.has(tokenId);
+      if (!isNewer && this.#uses.size < maxTokens) this.#uses.set(tokenId, use);
     }
   }
 }
