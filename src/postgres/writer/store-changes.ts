@@ -78,6 +78,11 @@ export class StoreChanges {
     return this.#facts?.position ?? 0;
   }
 
+  /** Without a change, the row of the store keeps its writer, whose outcome can still be asked. */
+  get hasChanged(): boolean {
+    return this.position !== (this.#row?.[1] ?? 0);
+  }
+
   /** Locks the store. Unless `canWait`, resolves to false if the store is locked already, or does not exist. */
   async learn(connection: Connection, canWait: boolean): Promise<boolean> {
     const { store } = this;
@@ -159,8 +164,7 @@ export class StoreChanges {
     const plants = isCounted ? storePlants : null;
     const row = [store, lastId, position, id, plants];
     await settled([
-      // Without a change, the row keeps its writer, whose outcome can still be asked.
-      position === this.#row?.[1] ? none : connection.query(changeSql.updateStore, row),
+      this.hasChanged ? connection.query(changeSql.updateStore, row) : none,
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
