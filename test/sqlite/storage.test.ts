@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import {
   copyFileSync,
   openSync,
@@ -15,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access/access.ts';
+import type { TokenUse } from '../../src/access/identity-storage.ts';
 import { shownFields } from '../../src/plants/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { preparerOf } from '../../src/sqlite/driver.ts';
@@ -297,6 +299,23 @@ for (const [how, lose, message] of ways) {
     assert.match(String(causes), message);
   });
 }
+
+it('SQLite: the uses of tokens of many stores share commits', async (t) => {
+  const storage = await open(t);
+  const uses: TokenUse[] = [];
+  for (let store = 1; store <= 32; store++) {
+    const { tokenHash: hash } = credentialOf(
+      await addToken(storage, 'alice', { store: `${store}` }),
+    );
+    uses.push({ hash, store, usedAtMs: 60_000 });
+  }
+  let commits = 0;
+  const count = () => commits++;
+  subscribe('plant-store:commit', count);
+  t.after(() => unsubscribe('plant-store:commit', count));
+  await storage.identity.recordUses(uses);
+  assert.ok(commits <= 2, `${commits} commits`);
+});
 
 it('SQLite: a count of a transaction that was rolled back is not used', async (t) => {
   const storage = await open(t);
