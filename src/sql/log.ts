@@ -2,7 +2,7 @@
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
 import { reaches, userKey } from '../access/access.ts';
-import { tokenId } from '../access/token.ts';
+import { idBytes, tokenId } from '../access/token.ts';
 import {
   binPageOf,
   changeEvents,
@@ -62,8 +62,6 @@ export function valuesOf(entry: LogEntry, atMs: number, isRestorable: boolean): 
     isRestorable ? 1 : 0,
   ].map((value) => value ?? null);
 }
-
-const idBytes = 8;
 
 /** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */
 function tokenBytes(hash: string, isJwt: boolean): Buffer {
@@ -223,7 +221,8 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const found = await scan(query, async (after, limit) => {
         const scanned = await engine.read(store, logSql.scanDeletions, [store, after], turn);
         const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
-        const positions = inReach.slice(0, Math.min(limit + 1, maxReadDeletions)).map(([at]) => at);
+        const toRead = inReach.slice(0, Math.min(limit + 1, maxReadDeletions));
+        const positions = toRead.map(([position]) => position);
         const rows = await engine.read(store, logSql.readDeletions, [store, positions], turn);
         const plants = rows
           .flatMap((row) => restorable(row, since) ?? [])
