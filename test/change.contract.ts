@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { scopes, type Caller } from '../src/access/access.ts';
 import { tokenHashBytes, tokenId } from '../src/access/token.ts';
 import {
@@ -406,6 +407,26 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       assert.equal(await storage.log.history(alice, 2, 10), undefined);
       const stranger = await caller('maria', 'manager', `${store} elsewhere`);
       assert.equal(await history(stranger), undefined);
+    });
+
+    it('has the history of a plant that is restored at the moment', async () => {
+      const { storage, other, caller } = scene();
+      const alice = await caller('alice');
+      await storage.plants.create(alice, { name: 'a', id: 1 });
+      const done = new AbortController();
+      const changes = async () => {
+        for (let round = 0; round < 50; round++) {
+          await storage.plants.delete(alice, 1);
+          await storage.plants.restore(alice, 1);
+        }
+        done.abort();
+      };
+      const reads = async () => {
+        for (; !done.signal.aborted; await setImmediate()) {
+          assert.ok((await other.log.history(alice, 1, 1)) !== undefined);
+        }
+      };
+      await Promise.all([changes(), reads()]);
     });
 
     it('has every change in the order of their commits, with who made it and how', async () => {

@@ -28,8 +28,9 @@ const jwtLikePattern =
 
 /** Length of the hash that identifies a token in a storage. */
 export const tokenHashBytes = 32;
-/** Length of the hexadecimal part of a token's public id: the first 8 bytes of its hash. */
-const idHexChars = 16;
+/** The public id of a token has the first bytes of its hash, in hexadecimal. */
+export const idBytes = 8;
+const idHexChars = 2 * idBytes;
 const idPattern = new RegExp(`^([${alphabet}]{${storeChars}})-([0-9a-f]{${idHexChars}})$`);
 
 /** A new token of a store: 64 characters, 256 random bits. */
@@ -80,7 +81,7 @@ export function hashToken(token: string): Buffer {
  * The id of a JWT, which names no store, is only a part of its hash.
  */
 export function tokenId(tokenHash: Uint8Array, store: number | undefined): string {
-  const hex = Buffer.from(tokenHash).toString('hex', 0, idHexChars / 2);
+  const hex = Buffer.from(tokenHash).toString('hex', 0, idBytes);
   return store === undefined ? hex : `${base62(store, storeChars)}-${hex}`;
 }
 

@@ -2,7 +2,7 @@
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
 import { reaches, userKey } from '../access/access.ts';
-import { tokenId } from '../access/token.ts';
+import { idBytes, tokenId } from '../access/token.ts';
 import {
   binPageOf,
   changeEvents,
@@ -63,8 +63,6 @@ export function valuesOf(entry: LogEntry, atMs: number, isRestorable: boolean): 
   ].map((value) => value ?? null);
 }
 
-const idBytes = 8;
-
 /** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */
 function tokenBytes(hash: string, isJwt: boolean): Buffer {
   return Buffer.from(hash.slice(0, isJwt ? idBytes + 1 : idBytes), 'latin1');
@@ -112,17 +110,18 @@ export type DeletionRow = readonly [
 const nameOf = (user: string) =>
   `(SELECT users.name FROM plant_store.users WHERE users.store = $1 AND users.id = ${user})`;
 const deletionsFrom = (changes: string) => `
-    SELECT plant, changes.name, tag, owner, position, at, user_id, removed_position
     FROM ${changes} JOIN plant_store.users
       ON users.store = changes.store AND users.id = changes.owner
     WHERE changes.store = $1 AND users.store = $1 AND is_restorable = 1`;
+const restorablePlants = deletionsFrom('plant_store.changes /* INDEXED BY restorable_plants */');
+const deletionColumns = 'plant, changes.name, tag, owner, position, at, user_id, removed_position';
 
 export const logSql = {
   findDeletions: sql<DeletionRow>`
-    ${deletionsFrom('plant_store.changes /* INDEXED BY restorable_plants */')}
-    AND plant = ANY ($2::bigint[])`,
+    SELECT ${deletionColumns} ${restorablePlants} AND plant = ANY ($2::bigint[])`,
   readDeletions: sql<DeletionRow>`
-    ${deletionsFrom('plant_store.changes')} AND position = ANY ($2::bigint[])`,
+    SELECT ${deletionColumns} ${deletionsFrom('plant_store.changes')}
+    AND position = ANY ($2::bigint[])`,
   scanDeletions: sql<readonly [position: number, owner: number, at: number]>`
     SELECT position, owner, at FROM plant_store.changes
     WHERE store = $1 AND is_restorable = 1 AND position < $2
@@ -130,8 +129,12 @@ export const logSql = {
   endDeletions: sql`
     UPDATE plant_store.changes SET is_restorable = 0
     WHERE store = $1 AND position = ANY ($2::bigint[])`,
-  findPlant: sql<readonly [owner: number, position: number]>`
-    SELECT owner, position FROM plant_store.plants WHERE store = $1 AND id = $2`,
+  // Of the plant, or of its deletion (`restorable`). One statement: after a change meanwhile, one of them is still seen.
+  findLast: sql<readonly [owner: number, position: number]>`
+    SELECT owner, position FROM plant_store.plants WHERE store = $1 AND id = $2
+    UNION ALL
+    SELECT owner, position ${restorablePlants}
+      AND plant = $2 AND at >= $3 AND removed_position < position`,
   // Each change has the position of the one before: no index has the changes of a plant.
   history: sql<ChangeRow>`
     WITH RECURSIVE chain AS (
@@ -202,20 +205,13 @@ export const logWrites = {
 
 /** `keepMs` as in `WriteSettings`. */
 export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
-  /** The owner and the last change of a plant, even if it is deleted but can be restored. */
-  async function findLast(store: number, plant: number) {
-    const [found] = await engine.read(store, logSql.findPlant, [store, plant]);
-    if (found !== undefined) return { owner: found[0], position: found[1] };
-    const [deleted] = await engine.read(store, logSql.findDeletions, [store, [plant]]);
-    return deleted && restorable(deleted, keptSince(keepMs));
-  }
-
   return {
     async history({ store, read }, plant, limit) {
-      const last = await findLast(store, plant);
-      if (last === undefined || !reaches(read, last.owner)) return undefined;
-      const rows = await engine.read(store, logSql.history, [store, last.position, limit]);
-      return historyOf(rows.map(toPlantChange), keptSince(keepMs));
+      const since = keptSince(keepMs);
+      const [last] = await engine.read(store, logSql.findLast, [store, plant, since]);
+      if (last === undefined || !reaches(read, last[0])) return undefined;
+      const rows = await engine.read(store, logSql.history, [store, last[1], limit]);
+      return historyOf(rows.map(toPlantChange), since);
     },
 
     async deleted(caller, query) {
@@ -225,7 +221,8 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const found = await scan(query, async (after, limit) => {
         const scanned = await engine.read(store, logSql.scanDeletions, [store, after], turn);
         const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
-        const positions = inReach.slice(0, Math.min(limit + 1, maxReadDeletions)).map(([at]) => at);
+        const toRead = inReach.slice(0, Math.min(limit + 1, maxReadDeletions));
+        const positions = toRead.map(([position]) => position);
         const rows = await engine.read(store, logSql.readDeletions, [store, positions], turn);
         const plants = rows
           .flatMap((row) => restorable(row, since) ?? [])

@@ -18,6 +18,9 @@ import { sql, type Query } from './statement.ts';
 import { ensureUser, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
+/** Stores whose uses are written at once: in one commit on SQLite. The writes of requests come between. */
+const maxUseWrites = 64;
+
 const recordsFrom = (tokens: string) => `
     SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
            stores.name, users.name, users.role, users.id, family
@@ -205,14 +208,18 @@ export function openTokens(engine: Engine): TokenStorage {
     },
 
     async recordUses(uses) {
-      const groups = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
+      const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
+      const groups = [...together.values()];
       const failures: unknown[] = [];
-      for (const group of groups.values()) {
-        const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
-        const hashes = group.map(({ hash }) => hash);
-        await engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
-          failures.push(error); // other stores can be on other servers
+      for (let at = 0; at < groups.length; at += maxUseWrites) {
+        const writes = groups.slice(at, at + maxUseWrites).map((group) => {
+          const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
+          const hashes = group.map(({ hash }) => hash);
+          return engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
+            failures.push(error); // other stores can be on other servers
+          });
         });
+        await Promise.all(writes);
       }
       if (failures.length > 0) throw failures[0];
     },

@@ -50,7 +50,7 @@ async function setUp(t: TestContext) {
     const plants: Plant[] = JSON.parse(`[${json}]`);
     return plants.map(({ name }) => name);
   };
-  return { proxy, sound, sent, onCommit, create, names };
+  return { proxy, sound, storage, sent, onCommit, create, names };
 }
 
 type World = Awaited<ReturnType<typeof setUp>>;
@@ -72,6 +72,20 @@ it('PostgreSQL: a change is stored once if the response to its COMMIT is lost', 
   const isStored = async () => (await world.names()).length > 0;
   const cut = loseResponse(world, () => until('it is stored', isStored));
   assert.equal((await world.create('first')).id, 1);
+  await cut;
+  assert.deepEqual(await world.names(), ['first']);
+});
+
+it('PostgreSQL: a change is stored once if another store of its transaction has not changed', async (t) => {
+  const world = await setUp(t);
+  const { sound, storage } = world;
+  const grant = await identify(sound, await addToken(sound, 'bob', { store: 'south' }));
+  assert.ok(grant);
+  const isStored = async () => (await world.names()).length > 0;
+  const cut = loseResponse(world, () => until('it is stored', isStored));
+  const deleted = storage.plants.delete(grant.caller, 1);
+  assert.equal((await world.create('first')).id, 1);
+  assert.equal(await deleted, false);
   await cut;
   assert.deepEqual(await world.names(), ['first']);
 });

@@ -32,7 +32,7 @@ export const ofShards: readonly Statement[] = [
   logSql.findDeletions,
   logSql.readDeletions,
   logSql.scanDeletions,
-  logSql.findPlant,
+  logSql.findLast,
   logSql.history,
   logSql.list,
   logSql.oldest,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import {
   copyFileSync,
   openSync,
@@ -15,6 +16,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access/access.ts';
+import type { TokenUse } from '../../src/access/identity-storage.ts';
 import { shownFields } from '../../src/plants/plant.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { preparerOf } from '../../src/sqlite/driver.ts';
@@ -23,10 +25,11 @@ import { toSqlite } from '../../src/sqlite/dialect.ts';
 import { listSql } from '../../src/sqlite/tables/plant-lists.ts';
 import { logSql, retentionSql } from '../../src/sql/log.ts';
 import { shareSql } from '../../src/sql/shares.ts';
-import { tokenSql } from '../../src/sql/tokens.ts';
+import { tokenSql, tokenWrites } from '../../src/sql/tokens.ts';
 import { userSql } from '../../src/sql/users.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { openGrants } from '../../src/sqlite/tables/grants.ts';
+import { perform } from '../../src/sqlite/tables/statements.ts';
 import { openTables } from '../../src/sqlite/tables/tables.ts';
 import type { Problem } from '../../src/problem.ts';
 import { ReadBatcher } from '../../src/sqlite/read-batcher.ts';
@@ -298,6 +301,23 @@ for (const [how, lose, message] of ways) {
   });
 }
 
+it('SQLite: the uses of tokens of many stores share commits', async (t) => {
+  const storage = await open(t);
+  const uses: TokenUse[] = [];
+  for (let store = 1; store <= 32; store++) {
+    const { tokenHash: hash } = credentialOf(
+      await addToken(storage, 'alice', { store: `${store}` }),
+    );
+    uses.push({ hash, store, usedAtMs: 60_000 });
+  }
+  let commits = 0;
+  const count = () => commits++;
+  subscribe('plant-store:commit', count);
+  t.after(() => unsubscribe('plant-store:commit', count));
+  await storage.identity.recordUses(uses);
+  assert.ok(commits <= 2, `${commits} commits`);
+});
+
 it('SQLite: a count of a transaction that was rolled back is not used', async (t) => {
   const storage = await open(t);
   const alice = await callerOf(storage, await addToken(storage, 'alice'));
@@ -313,6 +333,23 @@ it('SQLite: a count of a transaction that was rolled back is not used', async (t
   create();
   assert.throws(() => create(true), /rolled back/);
   create();
+  assert.throws(create, { kind: 'quota-exceeded' });
+});
+
+it('SQLite: plants are not counted again after a write that changes none', async (t) => {
+  const storage = await open(t);
+  const alice = await callerOf(storage, await addToken(storage, 'alice'));
+  const quotas = { perUser: 2, perStore: undefined };
+  const connection = new Connection({ path, cacheKiB: 1_000, quotas });
+  t.after(() => connection.close());
+  const write = (work: (tables: OpenConnection) => void) =>
+    connection.read((opened) => connection.write(() => work(opened), nowMs() + 1_000));
+  const create = () =>
+    write(({ plants }) => void plants.change(creationOf(alice, { name: 'Monstera' })));
+  create();
+  create();
+  write(({ database }) => database.exec('DELETE FROM plants'));
+  write((opened) => perform(opened, tokenWrites.recordUses(alice.store, 0, [])));
   assert.throws(create, { kind: 'quota-exceeded' });
 });
 

@@ -78,6 +78,11 @@ export class StoreChanges {
     return this.#facts?.position ?? 0;
   }
 
+  /** Without a change, the row of the store keeps its writer, whose outcome can still be asked. */
+  get hasChanged(): boolean {
+    return this.position !== (this.#row?.[1] ?? 0);
+  }
+
   /** Locks the store. Unless `canWait`, resolves to false if the store is locked already, or does not exist. */
   async learn(connection: Connection, canWait: boolean): Promise<boolean> {
     const { store } = this;
@@ -123,6 +128,7 @@ export class StoreChanges {
   async decide(connection: Connection): Promise<void> {
     const [storedLastId, position, , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const lastId = Math.max(storedLastId, this.#largestId, ...this.#plants.keys());
+    await this.#findReplaced(connection);
     const facts = new GroupFacts({
       lastId,
       position,
@@ -159,8 +165,7 @@ export class StoreChanges {
     const plants = isCounted ? storePlants : null;
     const row = [store, lastId, position, id, plants];
     await settled([
-      // Without a change, the row keeps its writer, whose outcome can still be asked.
-      position === this.#row?.[1] ? none : connection.query(changeSql.updateStore, row),
+      this.hasChanged ? connection.query(changeSql.updateStore, row) : none,
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
@@ -229,10 +234,21 @@ export class StoreChanges {
       const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
       if (free.size < count) continue;
-      const deletions = await connection.query(logSql.findDeletions, [this.store, [...free]]);
-      for (const [id, deletion] of this.#deletionsOf(deletions)) this.#deletions.set(id, deletion);
+      await this.#findDeletions(connection, [...free]);
       return [...free];
     }
+  }
+
+  /** Finds the deletions with the ids of plants that another program has added. */
+  async #findReplaced(connection: Connection): Promise<void> {
+    const added = this.#plants.values().filter(({ position }) => position === 0);
+    const ids = [...added].map(({ id }) => id);
+    if (ids.length > 0) await this.#findDeletions(connection, ids);
+  }
+
+  async #findDeletions(connection: Connection, ids: readonly number[]): Promise<void> {
+    const rows = await connection.query(logSql.findDeletions, [this.store, ids]);
+    for (const [id, deletion] of this.#deletionsOf(rows)) this.#deletions.set(id, deletion);
   }
 
   #deletionsOf(rows: readonly DeletionRow[]): Map<number, DeletionInLog> {

@@ -17,7 +17,7 @@ export class Transaction {
   readonly #id: string;
   /** The groups whose stores this transaction has locked. Others are left out. */
   groups: readonly StoreChanges[];
-  /** Whether COMMIT was sent, and the server has not responded with ROLLBACK. */
+  /** Whether a COMMIT of changes was sent, and the server has not responded with ROLLBACK. */
   canBeCommitted = false;
 
   constructor(id: string, groups: readonly StoreChanges[]) {
@@ -39,7 +39,7 @@ export class Transaction {
       connection.command('ROLLBACK').catch(() => {});
       throw error;
     }
-    this.canBeCommitted = this.groups.length > 0;
+    this.canBeCommitted = this.groups.some(({ hasChanged }) => hasChanged);
     const writes = this.groups.map((group) => group.write(connection, this.#id));
     const [tag] = await settled([this.#end(connection), ...writes]);
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
@@ -47,7 +47,7 @@ export class Transaction {
 
   async #end(connection: Connection): Promise<string> {
     const tag = await connection.command('COMMIT');
-    this.canBeCommitted = tag !== 'ROLLBACK';
+    if (tag === 'ROLLBACK') this.canBeCommitted = false;
     return tag;
   }
 
@@ -65,7 +65,8 @@ export class Transaction {
   }
 
   async #isWriter(connection: Connection): Promise<boolean | undefined> {
-    for (const { store, position } of this.groups) {
+    for (const { store, position, hasChanged } of this.groups) {
+      if (!hasChanged) continue; // it has not become the writer
       // Waits until this transaction has ended, because it had locked the row.
       const [row] = await connection.query(changeSql.lock, [store]);
       if (row === undefined) continue;

@@ -52,7 +52,7 @@ export function perform<Result>(
   const { position = 0 } = (store === undefined ? undefined : stores.find(store)) ?? {};
   const { result, writes = [], entries = [] } = decide(rows, position);
   for (const query of writes) statements.run(...query);
-  if (writes.length > 0) counts.clear();
+  if (entries.some(({ plant }) => plant !== undefined)) counts.clear();
   if (store === undefined) return result;
   for (const added of entries) {
     const entry: LogEntry = { ...added, position: stores.raise(store), by, request };
