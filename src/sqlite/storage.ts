@@ -156,16 +156,15 @@ export class SqliteStorage implements Storage {
   }
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const page = ({ lists }: OpenConnection) => lists.page(caller, query);
+    if (isShort(caller.read, query)) return this.#connection.read(page);
     const inSlice = <T>(read: (open: OpenConnection) => T) =>
       runInSlice(userKey(caller), async () => this.#connection.read(read));
-    if (!isRange(caller.read, query)) {
-      const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
-      return listPlants(caller, query, namesOf, (after, limit) =>
-        inSlice(({ lists }) => lists.step(caller, after, limit)),
-      );
-    }
-    const page = ({ lists }: OpenConnection) => lists.page(caller, query);
-    return isShort(caller.read, query) ? this.#connection.read(page) : inSlice(page);
+    if (isRange(caller.read, query)) return inSlice(page);
+    const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
+    return listPlants(caller, query, namesOf, (after, limit) =>
+      inSlice(({ lists }) => lists.step(caller, after, limit)),
+    );
   }
 
   /**

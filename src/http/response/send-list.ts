@@ -177,17 +177,11 @@ async function* chunksOf<Cursor extends string | number>(
 }
 
 function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
-  let sooner: string | undefined = first;
-  return new Readable({
+  const body = new Readable({
     objectMode: true,
     highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
-        if (sooner !== undefined) {
-          this.push(sooner);
-          sooner = undefined;
-          return;
-        }
         const { value, done } = await others.next();
         this.push(value);
         if (done === true) this.push(null);
@@ -196,6 +190,8 @@ function streamOf(first: string, others: AsyncGenerator<string, string>): Readab
       }
     },
   });
+  body.push(first);
+  return body;
 }
 
 /** Returns a function that resolves to the next batch, and to undefined at the end. */
