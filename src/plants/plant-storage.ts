@@ -77,7 +77,7 @@ export interface PlantStorage {
   findOwner(store: number, id: number): Promise<string | undefined>;
 }
 
-/** `listKind` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
+/** `isFiltered` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
 export interface PlantQuery {
   after: number;
   limit: number;
