@@ -188,11 +188,6 @@ export function accessTo({ write, scopes: granted }: ReadAccess, owner: number):
   return granted.has('plants:write') && reaches(write, owner) ? 'write' : 'read';
 }
 
-/** The owner if there is exactly one: most users can access only their own plants. */
-export function soleOwner(reach: Reach): number | undefined {
-  return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
-}
-
 export const operations = ['read', 'write'] as const;
 export type Operation = (typeof operations)[number];
 

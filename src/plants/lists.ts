@@ -3,6 +3,7 @@
  * loads this module, so it must not load the library of the schemas.
  */
 import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import type { UserStorage } from '../access/user-storage.ts';
 import { scan, type ScanStep } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { fold } from './folding.ts';
@@ -14,9 +15,15 @@ export function isFiltered({ tag, q }: PlantQuery): boolean {
   return tag !== undefined || q !== undefined;
 }
 
-/** Whether a list is one range of an index. The other lists merge ranges, or filter them. */
+/** What a list reads: one range of an index, for all plants of the store or of one owner, or several to be merged. */
+export function sourceOf(reach: Reach): 'store' | 'owner' | 'owners' {
+  if (reach === 'all') return 'store';
+  return reach.length === 1 ? 'owner' : 'owners';
+}
+
+/** Whether a list is one range of an index. */
 export function isRange(reach: Reach, query: PlantQuery): boolean {
-  return !isFiltered(query) && (reach === 'all' || reach.length === 1);
+  return !isFiltered(query) && sourceOf(reach) !== 'owners';
 }
 
 /** Longer pages take longer than other requests. */
@@ -55,7 +62,7 @@ const firstScannedPlants = 256;
 export async function listPlants(
   caller: ReadAccess,
   query: PlantQuery,
-  namesOf: NamesOf,
+  users: Pick<UserStorage, 'namesOf'>,
   readStep: StepReader,
 ): Promise<PlantPage> {
   const { limit, fields, tag } = query;
@@ -72,7 +79,10 @@ export async function listPlants(
   const plants = rows.slice(0, limit).map(toPlant);
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
   const names = fields.includes('owner')
-    ? await namesOf(plants.map(({ owner }) => owner))
+    ? await users.namesOf(
+        caller.store,
+        plants.map(({ owner }) => owner),
+      )
     : undefined;
   return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
@@ -107,9 +117,6 @@ async function rowsWith(
 
 /** The fields of a response if the request names none. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];
-
-/** The names of users, by number. */
-export type NamesOf = (users: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 
 /** One plant as JSON with these fields in this order, exactly as in a list. `names` are needed only for `owner`. */
 export function plantJson(

@@ -12,7 +12,7 @@ import {
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import { binPageOf, type ChangeLog } from '../log/change-log.ts';
-import { isRange, isShort, listPlants, type NamesOf } from '../plants/lists.ts';
+import { isRange, isShort, listPlants } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { unfinishedCopy } from '../refusal.ts';
@@ -161,8 +161,7 @@ export class SqliteStorage implements Storage {
     const inSlice = <T>(read: (open: OpenConnection) => T) =>
       runInSlice(userKey(caller), async () => this.#connection.read(read));
     if (isRange(caller.read, query)) return inSlice(page);
-    const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
-    return listPlants(caller, query, namesOf, (after, limit) =>
+    return listPlants(caller, query, this.users, (after, limit) =>
       inSlice(({ lists }) => lists.step(caller, after, limit)),
     );
   }

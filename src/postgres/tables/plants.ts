@@ -89,9 +89,7 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return readPage(this.#cluster, caller, query, (users) =>
-      this.#users.namesOf(caller.store, users),
-    );
+    return readPage(this.#cluster, caller, query, this.#users);
   }
 
   /** Waits for all changes. */
