@@ -84,10 +84,9 @@ export class SqliteStorage implements Storage {
       const creation = creationOf(caller, plant, options);
       return createdPlant(creation, await this.#writer.change(creation));
     },
-    update: async (caller, id, patch, options) =>
-      this.#writer.change(updateOf(caller, id, patch, options)),
-    delete: async (caller, id, options) => this.#writer.change(deletionOf(caller, id, options)),
-    restore: async (caller, id, options) => this.#writer.change(restorationOf(caller, id, options)),
+    update: async (...args) => this.#writer.change(updateOf(...args)),
+    delete: async (...args) => this.#writer.change(deletionOf(...args)),
+    restore: async (...args) => this.#writer.change(restorationOf(...args)),
     list: (caller, query) => this.#list(caller, query),
   };
 
