@@ -192,11 +192,6 @@ export function accessTo({ write, scopes: granted }: ReadAccess, owner: number):
   return granted.has('plants:write') && reaches(write, owner) ? 'write' : 'read';
 }
 
-/** The owner if there is exactly one: most users can access only their own plants. */
-export function soleOwner(reach: Reach): number | undefined {
-  return reach !== 'all' && reach.length === 1 ? reach[0] : undefined;
-}
-
 /** Why a user can access a plant (the first three), or why not. */
 export type Rule =
   | 'owner'

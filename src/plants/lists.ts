@@ -3,6 +3,7 @@
  * loads this module, so it must not load the library of the schemas.
  */
 import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import type { UserStorage } from '../access/user-storage.ts';
 import { scan, type ScanStep } from '../shared/scan.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { fold } from './folding.ts';
@@ -14,9 +15,15 @@ export function isFiltered({ tag, q }: PlantQuery): boolean {
   return tag !== undefined || q !== undefined;
 }
 
-/** Whether a list is one range of an index. The other lists merge ranges, or filter them. */
+/** What a list reads: one range of an index, for all plants of the store or of one owner, or several to be merged. */
+export function sourceOf(reach: Reach): 'store' | 'owner' | 'owners' {
+  if (reach === 'all') return 'store';
+  return reach.length === 1 ? 'owner' : 'owners';
+}
+
+/** Whether a list is one range of an index. */
 export function isRange(reach: Reach, query: PlantQuery): boolean {
-  return !isFiltered(query) && (reach === 'all' || reach.length === 1);
+  return !isFiltered(query) && sourceOf(reach) !== 'owners';
 }
 
 /** Longer pages take longer than other requests. */
@@ -55,7 +62,7 @@ const firstScannedPlants = 256;
 export async function listPlants(
   caller: ReadAccess,
   query: PlantQuery,
-  namesOf: NamesOf,
+  users: Pick<UserStorage, 'namesOf'>,
   readStep: StepReader,
 ): Promise<PlantPage> {
   const { limit, fields, tag } = query;
@@ -72,7 +79,10 @@ export async function listPlants(
   const plants = rows.slice(0, limit).map(toPlant);
   const next = rows.length > limit ? plants.at(-1)?.id : undefined;
   const names = fields.includes('owner')
-    ? await namesOf(plants.map(({ owner }) => owner))
+    ? await users.namesOf(
+        caller.store,
+        plants.map(({ owner }) => owner),
+      )
     : undefined;
   return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
@@ -83,8 +93,6 @@ function toPlant([id, name, tag, owner]: LongerPlantRow): OwnedPlant {
 
 /** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
 const maxFoldedUnits = 4_000;
-/** Between texts that are folded together, because one long text takes a third of the time. No text has it. */
-const separator = '\0';
 
 /** The rows whose name or tag contains the folded text. */
 async function rowsWith(
@@ -95,20 +103,12 @@ async function rowsWith(
   const found: LongerPlantRow[] = [];
   let at = 0;
   const checkSome = async () => {
-    const first = at;
-    const texts: string[] = [];
     for (let units = 0; units < maxFoldedUnits; at++) {
       const row = rows[at];
       if (row === undefined) break;
-      const [, name, tag] = row;
-      units += name.length + tag.length;
-      texts.push(name, tag);
-    }
-    const folded = fold(texts.join(separator));
-    if (!folded.includes(text)) return;
-    for (const [index, one] of folded.split(separator).entries()) {
-      const row = rows[first + Math.floor(index / 2)];
-      if (row !== undefined && found.at(-1) !== row && one.includes(text)) found.push(row);
+      const texts = `${row[1]}\0${row[2]}`; // no text contains the separator
+      if (fold(texts).includes(text)) found.push(row);
+      units += texts.length;
     }
   };
   while (at < rows.length) await runInSlice(userKey(caller), checkSome);
@@ -117,9 +117,6 @@ async function rowsWith(
 
 /** The fields of a response if the request names none. */
 export const defaultFields: readonly PlantField[] = ['name', 'tag'];
-
-/** The names of users, by number. */
-export type NamesOf = (users: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 
 /** One plant as JSON with these fields in this order, exactly as in a list. `names` are needed only for `owner`. */
 export function plantJson(

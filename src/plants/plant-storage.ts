@@ -74,7 +74,7 @@ export interface PlantStorage {
   restore(caller: Caller, id: number, options?: ChangeOptions): Promise<OwnedPlant | undefined>;
 }
 
-/** `listKind` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
+/** `isFiltered` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
 export interface PlantQuery {
   after: number;
   limit: number;

@@ -12,7 +12,7 @@ import {
 } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
-import { isRange, isShort, listPlants, type NamesOf } from '../plants/lists.ts';
+import { isRange, isShort, listPlants } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
 import { defect } from '../problem.ts';
 import { openLog } from '../sql/log.ts';
@@ -85,11 +85,10 @@ export class SqliteStorage implements Storage {
       const creation = creationOf(caller, plant, options);
       return createdPlant(creation, await this.#writer.change(creation));
     },
-    update: async (caller, id, patch, options) =>
-      this.#writer.change(updateOf(caller, id, patch, options)),
-    delete: async (caller, id, options) => this.#writer.change(deletionOf(caller, id, options)),
-    restore: async (caller, id, options) => this.#writer.change(restorationOf(caller, id, options)),
     find: async (caller, id) => this.#connection.read(({ plants }) => plants.find(caller, id)),
+    update: async (...args) => this.#writer.change(updateOf(...args)),
+    delete: async (...args) => this.#writer.change(deletionOf(...args)),
+    restore: async (...args) => this.#writer.change(restorationOf(...args)),
     list: (caller, query) => this.#list(caller, query),
   };
 
@@ -112,16 +111,14 @@ export class SqliteStorage implements Storage {
   }
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
+    const page = ({ lists }: OpenConnection) => lists.page(caller, query);
+    if (isShort(caller.read, query)) return this.#connection.read(page);
     const inSlice = <T>(read: (open: OpenConnection) => T) =>
       runInSlice(userKey(caller), async () => this.#connection.read(read));
-    if (!isRange(caller.read, query)) {
-      const namesOf: NamesOf = (users) => this.users.namesOf(caller.store, users);
-      return listPlants(caller, query, namesOf, (after, limit) =>
-        inSlice(({ lists }) => lists.step(caller, after, limit)),
-      );
-    }
-    const page = ({ lists }: OpenConnection) => lists.page(caller, query);
-    return isShort(caller.read, query) ? this.#connection.read(page) : inSlice(page);
+    if (isRange(caller.read, query)) return inSlice(page);
+    return listPlants(caller, query, this.users, (after, limit) =>
+      inSlice(({ lists }) => lists.step(caller, after, limit)),
+    );
   }
 
   /**

@@ -172,17 +172,11 @@ async function* chunksOf<Cursor>(
 }
 
 function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
-  let sooner: string | undefined = first;
-  return new Readable({
+  const body = new Readable({
     objectMode: true,
     highWaterMark: 0, // reads no batch before the client has read the previous chunk
     async read() {
       try {
-        if (sooner !== undefined) {
-          this.push(sooner);
-          sooner = undefined;
-          return;
-        }
         const { value, done } = await others.next();
         this.push(value);
         if (done === true) this.push(null);
@@ -191,6 +185,8 @@ function streamOf(first: string, others: AsyncGenerator<string, string>): Readab
       }
     },
   });
+  body.push(first);
+  return body;
 }
 
 function batchReader<Cursor extends string | number>(

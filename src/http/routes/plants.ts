@@ -4,7 +4,6 @@
 import type { Static } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Grant, Reach } from '../../access/access.ts';
-import { isShort } from '../../plants/lists.ts';
 import {
   binStart,
   maxHistory,
@@ -12,7 +11,7 @@ import {
   type DeletedPlant,
   type PlantChange,
 } from '../../log/change-log.ts';
-import { defaultFields, plantJson } from '../../plants/lists.ts';
+import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, type PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';

@@ -1,7 +1,7 @@
 /**
  * The plants of PostgreSQL: finds them here, and passes changes to the writer of their server.
  */
-import { reaches, userKey, type Caller, type ReadAccess } from '../../access/access.ts';
+import { reaches, userKey, type ReadAccess } from '../../access/access.ts';
 import {
   createdPlant,
   creationOf,
@@ -12,14 +12,11 @@ import {
   type ResultOfChange,
 } from '../../plants/changes.ts';
 import type {
-  ChangeOptions,
-  CreatedPlant,
   OwnedPlant,
   PlantPage,
   PlantQuery,
   PlantStorage,
 } from '../../plants/plant-storage.ts';
-import type { NewPlant, PlantPatch } from '../../plants/plant.ts';
 import { readPage } from './plant-lists.ts';
 import { findSql } from './plant-statements.ts';
 import type { Servers } from '../servers.ts';
@@ -41,31 +38,15 @@ export class Plants implements PlantStorage {
     this.#users = users;
   }
 
-  async create(caller: Caller, plant: NewPlant, options?: ChangeOptions): Promise<CreatedPlant> {
-    const creation = creationOf(caller, plant, options);
+  readonly create: PlantStorage['create'] = async (...args) => {
+    const creation = creationOf(...args);
     return createdPlant(creation, await this.#write(creation));
-  }
+  };
 
-  async update(
-    caller: Caller,
-    id: number,
-    patch: PlantPatch,
-    options?: ChangeOptions,
-  ): Promise<OwnedPlant | undefined> {
-    return this.#write(updateOf(caller, id, patch, options));
-  }
-
-  async delete(caller: Caller, id: number, options?: ChangeOptions): Promise<boolean> {
-    return this.#write(deletionOf(caller, id, options));
-  }
-
-  async restore(
-    caller: Caller,
-    id: number,
-    options?: ChangeOptions,
-  ): Promise<OwnedPlant | undefined> {
-    return this.#write(restorationOf(caller, id, options));
-  }
+  readonly update: PlantStorage['update'] = async (...args) => this.#write(updateOf(...args));
+  readonly delete: PlantStorage['delete'] = async (...args) => this.#write(deletionOf(...args));
+  readonly restore: PlantStorage['restore'] = async (...args) =>
+    this.#write(restorationOf(...args));
 
   async #write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
     const writer = await this.#writerOf(change.store);
@@ -85,9 +66,7 @@ export class Plants implements PlantStorage {
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return readPage(this.#servers, caller, query, (users) =>
-      this.#users.namesOf(caller.store, users),
-    );
+    return readPage(this.#servers, caller, query, this.#users);
   }
 
   /** Waits for all changes. */
