@@ -153,7 +153,7 @@ export class StoreChanges {
     this.#facts = facts;
   }
 
-  /** Sends everything before waiting for a response. `id` becomes the writer in the row of the store. */
+  /** Sends everything before waiting for a response. With a change, `id` becomes the writer in the row of the store. */
   async write(connection: Connection, id: string): Promise<void> {
     if (this.#facts === undefined) return;
     const { store } = this;
@@ -163,9 +163,11 @@ export class StoreChanges {
     const { perStore } = this.#rules.quotas;
     const isCounted = perStore !== undefined && storePlants <= perStore; // above it, the count is a lower bound
     const plants = isCounted ? storePlants : null;
-    const row = [store, lastId, position, id, plants];
+    const [, , writer, , plantsBefore] = this.#row ?? [0, 0, '', 0, null];
+    const row = [store, lastId, position, this.hasChanged ? id : writer, plants];
+    const isNewCount = plants !== null && plants !== plantsBefore; // the next group need not count
     await settled([
-      this.hasChanged ? connection.query(changeSql.updateStore, row) : none,
+      this.hasChanged || isNewCount ? connection.query(changeSql.updateStore, row) : none,
       deleted.length === 0 ? none : connection.query(changeSql.delete, [store, deleted]),
       created.length === 0 ? none : connection.query(changeSql.create, columnsOf(store, created)),
       updated.length === 0 ? none : connection.query(changeSql.update, columnsOf(store, updated)),
