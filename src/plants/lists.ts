@@ -40,7 +40,7 @@ export type PlantRow = readonly [id: number, name: string, tag: string, owner: n
 type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
 
 /** A plant of the list has this tag, or contains this text once it is folded. */
-interface Filter {
+export interface Filter {
   by: 'tag' | 'text';
   wanted: string;
 }

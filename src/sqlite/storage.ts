@@ -116,8 +116,8 @@ export class SqliteStorage implements Storage {
     const inSlice = <T>(read: (open: OpenConnection) => T) =>
       runInSlice(userKey(caller), async () => this.#connection.read(read));
     if (isRange(caller.read, query)) return inSlice(page);
-    return listPlants(caller, query, this.users, (after, limit) =>
-      inSlice(({ lists }) => lists.step(caller, after, limit)),
+    return listPlants(caller, query, this.users, (...range) =>
+      inSlice(({ lists }) => lists.step(caller, ...range)),
     );
   }
 

@@ -3,7 +3,7 @@
  */
 import { accessTo, type Reach, type ReadAccess, type ShareAccess } from '../../access/access.ts';
 import { maxId } from '../../plants/ids.ts';
-import { sourceOf, type PlantRow } from '../../plants/lists.ts';
+import { sourceOf, type Filter, type PlantRow } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import type { ScanStep } from '../../shared/scan.ts';
@@ -21,6 +21,17 @@ type RangeKind = keyof typeof ranges;
 
 /** Plants of a step. The largest, whose text is emoji, take less than 1 ms. So does a merge of 1,000 owners (decision 22). */
 const maxStepPlants = 120;
+
+/** Plants that a step filters inside SQLite. */
+const maxFilteredPlants = 500;
+
+/** What a plant that passes a filter fulfils. Folding a text changes only the case of ASCII, as `lower` does, or more bytes. */
+const conditions = {
+  tag: 'tag = ?5',
+  text: `(
+        octet_length(name) + octet_length(tag) > length(name) + length(tag)
+        OR instr(lower(name), ?5) OR instr(lower(tag), ?5))`,
+};
 
 /** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
 const nextIdSql = (owner: string, after: string) =>
@@ -71,6 +82,16 @@ export function openLists(prepare: Prepare) {
   const nextOf = (kind: RangeKind) =>
     prepare<PlantRow>(`
       SELECT id, name, tag, owner FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT ?3 + 0`);
+  const filterOf = (kind: RangeKind) => {
+    const passing = (by: keyof typeof conditions) =>
+      prepare<PlantRow>(`
+        SELECT id, name, tag, owner FROM ${ranges[kind]}
+        AND id > ?2 AND id <= ?3 AND ${conditions[by]} ORDER BY id LIMIT ${maxStepPlants}`);
+    const end = prepare<[id: number]>(`
+      SELECT id FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1`);
+    return { end, tag: passing('tag'), text: passing('text') };
+  };
+  const filters = { store: filterOf('store'), owner: filterOf('owner') };
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next plant of
   // each owner: when it takes the first, it adds that owner's next plant. Owners without more plants sort last, with id
   // null.
@@ -102,10 +123,23 @@ export function openLists(prepare: Prepare) {
       return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
     },
 
-    /** The next plants in reach: `limit`, or as many as a step can have. */
-    step({ store, read }: ReadAccess, after: number, limit: number): ScanStep<PlantRow, number> {
+    /** The next plants in reach: `limit`, or as many as a step can have. Those of one range are filtered. */
+    step(
+      { store, read }: ReadAccess,
+      after: number,
+      limit: number,
+      filter?: Filter,
+    ): ScanStep<PlantRow, number> {
+      const source = sourceOf(read);
+      if (filter !== undefined && source !== 'owners') {
+        const { end, [filter.by]: passing } = filters[source];
+        const owner = valuesOf(read);
+        const [last] = end.get(store, after, Math.min(limit, maxFilteredPlants), ...owner) ?? [];
+        const rows = passing.all(store, after, last ?? maxId, owner[0] ?? null, filter.wanted);
+        return { rows, scannedTo: rows.length < maxStepPlants ? last : rows.at(-1)?.[0] };
+      }
       const count = Math.min(limit, maxStepPlants);
-      const rows = next[sourceOf(read)].all(store, after, count, ...valuesOf(read));
+      const rows = next[source].all(store, after, count, ...valuesOf(read));
       return { rows, scannedTo: rows.length < count ? undefined : rows.at(-1)?.[0] };
     },
   };
