@@ -5,7 +5,7 @@ import type { LogEntry } from '../log/change-log.ts';
 import { Problem } from '../problem.ts';
 import { sql, type Query, type Row, type Statement } from '../sql/statement.ts';
 import type { Engine, ResultOf, Write } from '../sql/write.ts';
-import { writes, type Writes } from '../sql/writes.ts';
+import { writes, type Writes } from '../sql/named-writes.ts';
 import type { Servers } from './servers.ts';
 import type { Pool } from './pool/pool.ts';
 import { callerNow, changeGrantsVersion, findAgain } from './tables/grants.ts';
@@ -57,22 +57,19 @@ export class PostgresEngine implements Engine {
     const write = (writes[name] as (...values: readonly unknown[]) => Write<ResultOf<Name>>)(
       ...args,
     );
-    return write.store === undefined
-      ? this.#run(write, await this.#servers.anyServer())
-      : this.#writeTo(write.store, write);
+    const { store, needsLock } = write;
+    const server = await (store === undefined
+      ? this.#servers.anyServer()
+      : this.#servers.ofStore(store));
+    return store === undefined || !needsLock
+      ? writeUnlocked(server, write)
+      : this.#lockAndWrite(server, store, write);
   }
 
-  async #run<Result>({ decide }: Write<Result>, server: Pool): Promise<Result> {
-    const { result, writes: statements = [] } = decide([], 0);
-    await server.transact(...statements);
-    return result;
-  }
-
-  async #writeTo<Result>(store: number, write: Write<Result>): Promise<Result> {
+  async #lockAndWrite<Result>(server: Pool, store: number, write: Write<Result>): Promise<Result> {
     const { by, request, reads, decide, canRepeat } = write;
     const again = by === undefined ? [] : [findAgain(store, by)];
     const outcome: { result?: Result } = {};
-    const server = await this.#servers.ofStore(store);
     const first: Query[] = [[engineSql.lock, [store]], ...again, ...reads];
     const then = ([locked, ...rows]: Row[][]): readonly Query[] | Problem => {
       const [position] = (locked?.[0] ?? [0]) as readonly [number]; // of `lock`
@@ -99,6 +96,16 @@ export class PostgresEngine implements Engine {
     await server.transactInTwo(first, then, { canRepeat });
     return outcome.result as Result; // `then` has run
   }
+}
+
+async function writeUnlocked<Result>(
+  server: Pool,
+  { reads, decide }: Write<Result>,
+): Promise<Result> {
+  const rows = await Promise.all(reads.map((query) => server.read(...query)));
+  const { result, writes: statements = [] } = decide(rows, 0);
+  if (statements.length > 0) await server.transact(...statements);
+  return result;
 }
 
 function raise(store: number, position: number): Query {

@@ -171,6 +171,7 @@ export const logWrites = {
   removeOldChanges: (store: number, beforeMs: number) =>
     writeOf({
       store,
+      needsLock: false,
       reads: [[logSql.oldest, [store, maxRemovedChanges]]],
       decide([changes]) {
         const kept = changes.findIndex(([, atMs]) => atMs >= beforeMs);
@@ -195,6 +196,7 @@ export const logWrites = {
   setClock: (confirmedMs: number, aheadSinceMs: number | undefined) =>
     writeOf({
       store: undefined,
+      needsLock: false,
       reads: [],
       decide: () => ({
         result: undefined,

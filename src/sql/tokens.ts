@@ -152,6 +152,7 @@ export const tokenWrites = {
   recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
     writeOf({
       store,
+      needsLock: false,
       reads: [],
       decide: () => ({
         result: undefined,

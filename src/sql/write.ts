@@ -5,10 +5,10 @@
 import type { Identified } from '../access/access.ts';
 import type { NewEntry } from '../log/change-log.ts';
 import type { Query, Row, Statement } from './statement.ts';
-import type { Writes } from './writes.ts';
+import type { Writes } from './named-writes.ts';
 
 export interface Write<Result = unknown> extends Author {
-  /** The store whose row is locked before the reads, until the commit; undefined if the write concerns no store. */
+  /** Its row is locked before the reads, until the commit. Undefined if the write concerns no store. */
   readonly store: number | undefined;
   readonly reads: readonly Query[];
   /**
@@ -18,6 +18,8 @@ export interface Write<Result = unknown> extends Author {
   readonly decide: (rows: readonly (readonly Row[])[], position: number) => Outcome<Result>;
   /** Whether a repetition has the same result: if false, a lost response makes the outcome unknown. */
   readonly canRepeat: boolean;
+  /** If false, the store need not be locked: the write can be repeated at any time, and adds no entries. */
+  readonly needsLock: boolean;
 }
 
 /** Who writes. A write of an operator has no author. */
@@ -42,14 +44,16 @@ interface Spec<Rows extends readonly Row[], Result> extends Author {
     position: number,
   ) => Outcome<Result>;
   readonly canRepeat?: boolean;
+  readonly needsLock?: boolean;
 }
 
 /** Gives `decide` the types of the rows that are read. */
 export function writeOf<const Rows extends readonly Row[], Result>({
   canRepeat = true,
+  needsLock = true,
   ...write
 }: Spec<Rows, Result>): Write<Result> {
-  return { ...write, canRepeat } as Write<Result>; // the rows are those of its reads
+  return { ...write, canRepeat, needsLock } as Write<Result>; // the rows are those of its reads
 }
 
 export type ResultOf<Name extends keyof Writes> =

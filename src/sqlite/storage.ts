@@ -14,13 +14,14 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isRange, isShort, listPlants } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
-import { defect } from '../problem.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
-import { sql, type Row, type Statement } from '../sql/statement.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import type { Engine } from '../sql/write.ts';
+import { openEngine } from './engine.ts';
+import type { ShareStorage } from '../access/share-storage.ts';
+import type { UserStorage } from '../access/user-storage.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
@@ -43,12 +44,11 @@ interface SqliteOptions extends OpenOptions, Pick<ConnectionSettings, 'quotas' |
   onFailure?: ((cause: unknown) => void) | undefined;
 }
 
-const findStoreSql = sql<readonly [store: number]>`SELECT store FROM stores WHERE name = $1`;
-
 export class SqliteStorage implements Storage {
   readonly #connection: Connection;
   readonly #batcher: ReadBatcher;
   readonly #writer: Writer;
+  readonly #engine: Engine;
   readonly #poll: NodeJS.Timeout;
 
   /** Opens the file. Throws Refusal if it cannot be used. */
@@ -58,27 +58,22 @@ export class SqliteStorage implements Storage {
   ) {
     this.#connection = new Connection({ path, cacheKiB, keepChangesMs, onFailure });
     this.#batcher = new ReadBatcher(this.#connection);
-    this.log = openLog(this.#engine, keepChangesMs);
     const { file } = this.#connection.open(options);
     const settings = { path, fileId: file.id, quotas, keepChangesMs };
     this.#writer = new Writer(settings, (cause) => onFailure(failedSync(cause)));
+    this.#engine = openEngine(this.#connection, this.#writer);
+    this.identity = {
+      ...openTokens(this.#engine),
+      identify: (credential, known) => this.#identify(credential, known),
+    };
+    this.shares = openShares(this.#engine);
+    this.users = openUsers(this.#engine);
+    this.log = openLog(this.#engine, keepChangesMs);
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();
     }, pollMs).unref();
   }
-
-  readonly #engine: Engine = {
-    findStore: async (name) => this.#findStore(name),
-    ensureStore: async (name) => {
-      if (this.#findStore(name) === undefined) await this.#writer.write(['add-store', name]);
-      const store = this.#findStore(name);
-      if (store === undefined) throw defect(new Error(`no store is called ${name}`));
-      return store;
-    },
-    read: async (_store, ...query) => this.#read(...query),
-    write: (...call) => this.#writer.call(...call),
-  };
 
   readonly plants: PlantStorage = {
     create: async (caller, plant, options) => {
@@ -92,23 +87,10 @@ export class SqliteStorage implements Storage {
     list: (caller, query) => this.#list(caller, query),
   };
 
-  readonly identity: IdentityStorage = {
-    ...openTokens(this.#engine),
-    identify: (credential, known) => this.#identify(credential, known),
-  };
-
-  readonly shares = openShares(this.#engine);
-  readonly users = openUsers(this.#engine);
+  readonly identity: IdentityStorage;
+  readonly shares: ShareStorage;
+  readonly users: UserStorage;
   readonly log: ChangeLog;
-
-  #read<R extends Row>(statement: Statement<R>, values: readonly unknown[], turn?: string) {
-    const read = () => this.#connection.read(({ statements }) => statements.all(statement, values));
-    return turn === undefined ? read() : runInSlice(turn, async () => read());
-  }
-
-  #findStore(name: string): number | undefined {
-    return this.#connection.read(({ statements }) => statements.all(findStoreSql, [name]))[0]?.[0];
-  }
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const page = ({ lists }: OpenConnection) => lists.page(caller, query);

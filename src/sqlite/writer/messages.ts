@@ -8,7 +8,7 @@ import type { Condition } from '../../plants/condition.ts';
 import type { CreateKey } from '../../plants/idempotency.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
-import type { Writes } from '../../sql/writes.ts';
+import type { Writes } from '../../sql/named-writes.ts';
 
 /** A change to a plant, the name and the arguments of another write, or one that only this engine has. */
 export type Write = PackedChange | Call | OwnWrite;

@@ -11,7 +11,7 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import { writes as sqlWrites } from '../../sql/writes.ts';
+import { writes as sqlWrites } from '../../sql/named-writes.ts';
 import type { Write as SqlWrite } from '../../sql/write.ts';
 import { perform } from '../tables/statements.ts';
 import type { Tables } from '../tables/tables.ts';

@@ -9,7 +9,7 @@ import { commitChannel } from '../../shared/metrics.ts';
 import { Pending } from '../../shared/pending.ts';
 import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
 import type { ResultOf } from '../../sql/write.ts';
-import type { Writes } from '../../sql/writes.ts';
+import type { Writes } from '../../sql/named-writes.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
