@@ -54,6 +54,9 @@ export interface Storage extends AsyncDisposable {
 
   /** Whether another primary accepts writes, although requests do not reach it. */
   readonly hasRival?: boolean;
+
+  /** Starts in the background what the first write would otherwise wait for. */
+  warmUp?(): void;
 }
 
 /** What the writes of a process depend on, and its reads of the log. */

@@ -120,6 +120,10 @@ export class SqliteStorage implements Storage {
     });
   }
 
+  warmUp(): void {
+    this.#writer.start();
+  }
+
   async check(): Promise<void> {
     await this.#batcher.read(() => {});
   }

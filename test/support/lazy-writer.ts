@@ -1,6 +1,6 @@
 /**
- * A process of its own that opens a storage, and whose first write starts the writer thread: `lazy-writer.ts FILE TOKEN`.
- * For each message it tries to create a plant, and sends the kind of the problem, or `stored`.
+ * A process of its own that opens a storage without `warmUp`, so that its first write starts the writer thread:
+ * `lazy-writer.ts FILE TOKEN`. For each message it tries to create a plant, and sends the kind of the problem, or `stored`.
  */
 import assert from 'node:assert/strict';
 import { Problem } from '../../src/problem.ts';

@@ -85,9 +85,10 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const listening =
     worker === undefined ? listenAlone(app.server, options) : listen(app.server, options);
   const sockets = await listening.catch(refuseListenError(options));
-  const removal = removeOldChanges(storage, run); // which also starts the writer thread of SQLite
+  const removal = removeOldChanges(storage, run);
 
   try {
+    storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
     if (worker === undefined) await announceAt(address, storage, run);
     else worker.send(address);

@@ -65,6 +65,11 @@ export class Writer {
     return result;
   }
 
+  /** Starts the thread, which the first write would do otherwise. */
+  start(): void {
+    this.#thread ??= this.#startThread();
+  }
+
   /** Waits for all pending writes, then ends the thread. */
   async close(): Promise<void> {
     this.#flush();
@@ -80,9 +85,9 @@ export class Writer {
     const writes = this.#unsent;
     this.#unsent = new Map();
     try {
-      this.#thread ??= this.#startThread();
+      this.start();
       const batch: Batch = { sentMs: nowMs(), writes };
-      this.#thread.postMessage(batch);
+      this.#thread?.postMessage(batch);
     } catch (error) {
       // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
