@@ -40,7 +40,7 @@ export interface Facts extends PlantCounter {
    */
   reachNow(by: Identified): ChangeReach | undefined;
   plant(id: number): StoredPlant | undefined;
-  /** Asked only for ids that are free, and for those of plants at position 0. */
+  /** Asked only for ids that are free. */
   deletion(id: number): DeletionInLog | undefined;
   /** The create with this key of the user in the last 24 hours. */
   key(user: number, key: string): StoredKey | undefined;
@@ -90,9 +90,7 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   if (isNew) assertRoom(quotas, plant.owner, facts);
   const { id } = isNew ? plant : before;
   const position = facts.position + 1;
-  // Another program adds plants at position 0, also with the ids of deleted ones.
-  const canReplace = isNew ? id <= facts.lastId : before.position === 0;
-  const endedDeletion = canReplace ? facts.deletion(id)?.position : undefined;
+  const endedDeletion = isNew && id <= facts.lastId ? facts.deletion(id)?.position : undefined;
   const after = plant && { ...plant, position };
   const lastId = Math.max(facts.lastId, id);
   const effect = { id, before, after, lastId, position, endedDeletion, key };

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from 'pg';
-import { binStart } from '../../src/log/change-log.ts';
 import type { ChangeOptions } from '../../src/plants/plant-storage.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
@@ -67,22 +66,4 @@ test('a group that meets plants of another program is decided again (PostgreSQL)
   assert.deepEqual(await Promise.all(outcomes), ['id-taken', 'id-taken', 3]);
   assert.equal(await keyed(), 'id-taken');
   assert.deepEqual(await logOf(storage, store), ['created 1', 'deleted 1', 'created 3']);
-});
-
-it('a plant that another program has added with the id of a deleted one replaces it', async (t) => {
-  const { database, storage, caller } = await ownScene(t);
-  const { plants, log } = storage;
-  const alice = await caller('alice');
-  await plants.create(alice, { name: 'a', id: 1 });
-  await plants.delete(alice, 1);
-  await database.run(insert(alice.store, 1));
-  assert.deepEqual(await log.history(alice, 1, 10), []);
-  await plants.delete(alice, 1);
-  const inBin = async () => {
-    const page = await log.deleted(alice, { after: binStart, limit: 10 });
-    return page.plants.map(({ name }) => name);
-  };
-  assert.deepEqual(await inBin(), ['foreign']);
-  assert.equal((await plants.restore(alice, 1))?.name, 'foreign');
-  assert.deepEqual(await inBin(), []);
 });

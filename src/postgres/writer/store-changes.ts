@@ -128,7 +128,6 @@ export class StoreChanges {
   async decide(connection: Connection): Promise<void> {
     const [storedLastId, position, , grants, plants] = this.#row ?? [0, 0, '', undefined, null];
     const lastId = Math.max(storedLastId, this.#largestId, ...this.#plants.keys());
-    await this.#findReplaced(connection);
     const facts = new GroupFacts({
       lastId,
       position,
@@ -236,21 +235,10 @@ export class StoreChanges {
       const used = new Set([...requested, ...taken.map(([id]) => id)]);
       const free = drawn.difference(used);
       if (free.size < count) continue;
-      await this.#findDeletions(connection, [...free]);
+      const deletions = await connection.query(logSql.findDeletions, [this.store, [...free]]);
+      for (const [id, deletion] of this.#deletionsOf(deletions)) this.#deletions.set(id, deletion);
       return [...free];
     }
-  }
-
-  /** Finds the deletions with the ids of plants that another program has added. */
-  async #findReplaced(connection: Connection): Promise<void> {
-    const added = this.#plants.values().filter(({ position }) => position === 0);
-    const ids = [...added].map(({ id }) => id);
-    if (ids.length > 0) await this.#findDeletions(connection, ids);
-  }
-
-  async #findDeletions(connection: Connection, ids: readonly number[]): Promise<void> {
-    const rows = await connection.query(logSql.findDeletions, [this.store, ids]);
-    for (const [id, deletion] of this.#deletionsOf(rows)) this.#deletions.set(id, deletion);
   }
 
   #deletionsOf(rows: readonly DeletionRow[]): Map<number, DeletionInLog> {
