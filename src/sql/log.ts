@@ -78,6 +78,14 @@ function uuidOf(bytes: Uint8Array): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
+/**
+ * The first change to a plant that another program has added. Before it is in the log, `endDeletionsOf` ends the
+ * deletion of an earlier plant with this id: there can be only one to restore.
+ */
+export function isFirstKnown({ previous }: LogEntry): boolean {
+  return previous === 0;
+}
+
 type ChangeRow = readonly [
   event: number,
   at: number,
@@ -129,6 +137,9 @@ export const logSql = {
   endDeletions: sql`
     UPDATE plant_store.changes SET is_restorable = 0
     WHERE store = $1 AND position = ANY ($2::bigint[])`,
+  endDeletionsOf: sql`
+    UPDATE plant_store.changes /* INDEXED BY restorable_plants */ SET is_restorable = 0
+    WHERE store = $1 AND is_restorable = 1 AND plant = ANY ($2::bigint[])`,
   // Of the plant, or of its deletion (`restorable`). One statement: after a change meanwhile, one of them is still seen.
   findLast: sql<readonly [owner: number, position: number]>`
     SELECT owner, position FROM plant_store.plants WHERE store = $1 AND id = $2

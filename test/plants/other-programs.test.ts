@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client } from 'pg';
+import { binStart } from '../../src/log/change-log.ts';
 import type { ChangeOptions } from '../../src/plants/plant-storage.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
@@ -41,6 +42,22 @@ it('an id that another program has used is taken, and the next id is above it', 
   await database.run(insert(alice.store, 3));
   assert.deepEqual(await Promise.all([create(), create(3), create()]), [4, 'id-taken', 5]);
   assert.deepEqual(await logOf(storage, store), ['created 1', 'created 4', 'created 5']);
+});
+
+it('a plant of another program ends the deletion of an earlier one with its id', async (t) => {
+  const { database, storage, caller } = await ownScene(t);
+  const alice = await caller('alice');
+  const { plants, log } = storage;
+  await plants.create(alice, { name: 'earlier', id: 1 });
+  await plants.delete(alice, 1);
+  await database.run(insert(alice.store, 1));
+  await plants.delete(alice, 1);
+  const bin = await log.deleted(alice, { after: binStart, limit: 10 });
+  assert.deepEqual(
+    bin.plants.map(({ name }) => name),
+    ['foreign'],
+  );
+  assert.equal((await plants.restore(alice, 1))?.name, 'foreign');
 });
 
 test('a group that meets plants of another program is decided again (PostgreSQL)', async (t) => {

@@ -2,7 +2,7 @@
  * Adds changes to the log of changes in PostgreSQL.
  */
 import type { LogEntry } from '../../log/change-log.ts';
-import { logColumns, logSql, valuesOf } from '../../sql/log.ts';
+import { isFirstKnown, logColumns, logSql, valuesOf } from '../../sql/log.ts';
 import { sql, type Query } from '../../sql/statement.ts';
 
 const [, ...types] = Object.values(logColumns);
@@ -24,6 +24,9 @@ export function addToLog(
   );
   const columns = types.map((_, at) => rows.map((row) => row[at]));
   const add: Query[] = rows.length === 0 ? [] : [[addToLogSql, [store, ...columns]]];
-  const end: Query = [logSql.endDeletions, [store, [...endedDeletions]]];
-  return endedDeletions.size === 0 ? add : [end, ...add];
+  const first = entries.filter(isFirstKnown).map(({ plant }) => plant);
+  const endOf: Query[] = first.length === 0 ? [] : [[logSql.endDeletionsOf, [store, first]]];
+  const end: Query[] =
+    endedDeletions.size === 0 ? [] : [[logSql.endDeletions, [store, [...endedDeletions]]]];
+  return [...endOf, ...end, ...add];
 }

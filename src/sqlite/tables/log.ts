@@ -3,7 +3,7 @@
  */
 import { keptSince, type LogEntry } from '../../log/change-log.ts';
 import type { DeletionInLog } from '../../plants/decide.ts';
-import { deletionOf, logColumns, logSql, valuesOf } from '../../sql/log.ts';
+import { deletionOf, isFirstKnown, logColumns, logSql, valuesOf } from '../../sql/log.ts';
 import type { Prepare } from '../driver.ts';
 import { toSqliteValue } from '../dialect.ts';
 import type { Statements } from './statements.ts';
@@ -23,6 +23,7 @@ export function openLog(prepare: Prepare, statements: Statements, keepMs: number
     /** `position` is that of this change in this transaction. */
     add(store: number, entry: LogEntry): void {
       const values = valuesOf(entry, Date.now(), entry.event === 'deleted');
+      if (isFirstKnown(entry)) statements.run(logSql.endDeletionsOf, [store, [entry.plant]]);
       insert.run(store, ...values.map(toSqliteValue));
     },
 
