@@ -21,9 +21,9 @@ import { scan } from '../shared/scan.ts';
 import { sql, type Row } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
-/** Deletions of a step of a bin: those that it looks at, and those within reach that it reads. It takes 1 ms on SQLite. */
+/** Deletions that one read of a bin looks at, and those within reach that another one returns. Each takes less than 1 ms on SQLite. */
 const maxScannedDeletions = 500;
-const maxReadDeletions = 40;
+const maxReadDeletions = 100;
 /** Stores that a step of a removal checks, with a statement for each. */
 const maxCheckedStores = 100;
 
@@ -231,21 +231,19 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const { store, write } = caller;
       const turn = userKey(caller);
       const since = keptSince(keepMs);
-      const found = await scan(query, async (after, limit) => {
+      const found = await scan(query, async (after: number, limit) => {
         const scanned = await engine.read(store, logSql.scanDeletions, [store, after], turn);
         const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
-        const toRead = inReach.slice(0, Math.min(limit + 1, maxReadDeletions));
-        const positions = toRead.map(([position]) => position);
-        const rows = await engine.read(store, logSql.readDeletions, [store, positions], turn);
-        const plants = rows
-          .flatMap((row) => restorable(row, since) ?? [])
-          .toSorted((one, other) => other.position - one.position);
-        const isEnd = scanned.length < maxScannedDeletions && positions.length === inReach.length;
-        const isCut = positions.length < inReach.length;
-        return {
-          rows: plants,
-          scannedTo: isEnd ? undefined : isCut ? positions.at(-1) : scanned.at(-1)?.[0],
-        };
+        const positions = inReach.map(([position]) => position);
+        const plants: DeletedPlant[] = [];
+        while (positions.length > 0 && plants.length <= limit) {
+          const some = positions.splice(0, maxReadDeletions);
+          const rows = await engine.read(store, logSql.readDeletions, [store, some], turn);
+          const read = rows.flatMap((row) => restorable(row, since) ?? []);
+          plants.push(...read.toSorted((one, other) => other.position - one.position));
+        }
+        const isEnd = scanned.length < maxScannedDeletions;
+        return { rows: plants, scannedTo: isEnd ? undefined : scanned.at(-1)?.[0] };
       });
       return binPageOf(found, query);
     },
