@@ -8,7 +8,7 @@ import { keyOf } from '../src/postgres/tables/names.ts';
 export interface Schema {
   /** Creates the users 1, 2, 3, ..., each with a token, from the table hashes (number, hash). */
   addUsers: string;
-  /** Inserts the rows of generatePlantsSql(). */
+  /** Inserts the rows of generatePlantsSql(). The service treats plants at position 0 as those of another program. */
   insertGenerated: string;
   /** Deletes the plants with ids above the number that follows. */
   deleteAbove: string;
@@ -29,8 +29,8 @@ const sqliteService: Schema = {
     INSERT INTO tokens (hash, store, user_id, scopes, label, created_at)
     SELECT hash, ${storeNumber}, number, ${granted} FROM hashes;`,
   insertGenerated: `
-    INSERT INTO plants (store, id, owner, tag, name)
-    SELECT ${storeNumber}, id, owner, tag, name FROM generated;`,
+    INSERT INTO plants (store, id, owner, tag, name, position)
+    SELECT ${storeNumber}, id, owner, tag, name, id FROM generated;`,
   deleteAbove: `DELETE FROM plants WHERE store = ${storeNumber} AND id >`,
   changed: (lastId) => `UPDATE stores SET last_id = max(last_id, ${lastId});`,
 };
@@ -46,8 +46,8 @@ const postgresService: Schema = {
     INSERT INTO plant_store.tokens (store, hash, user_id, scopes, label, created_at)
     SELECT ${storeNumber}, hash, number, ${granted} FROM hashes;`,
   insertGenerated: `
-    INSERT INTO plant_store.plants (store, id, owner, tag, name)
-    SELECT ${storeNumber}, id, owner, tag, name FROM generated;`,
+    INSERT INTO plant_store.plants (store, id, owner, tag, name, position)
+    SELECT ${storeNumber}, id, owner, tag, name, id FROM generated;`,
   deleteAbove: 'DELETE FROM plant_store.plants WHERE id >',
   changed: (lastId) => `
     UPDATE plant_store.stores

@@ -45,22 +45,27 @@ export const logColumns = {
 } as const;
 
 /** The values of the columns after the first. */
-export function valuesOf(entry: LogEntry, atMs: number, isRestorable: boolean): unknown[] {
-  const { position, previous, event, by, request, plant, owner, name, tag } = entry;
+export function valuesOf(
+  entry: LogEntry,
+  atMs: number,
+  isRestorable: boolean,
+): (number | string | Buffer | null)[] {
+  const { position, previous = null, event, by, request } = entry;
+  const { plant = null, owner = null, name = null, tag = null } = entry;
   return [
     position,
     previous,
     changeEvents.indexOf(event),
     atMs,
-    by?.[2],
-    by && tokenBytes(by[1], by[4] !== undefined),
-    request === undefined ? undefined : Buffer.from(request.replaceAll('-', ''), 'hex'),
+    by?.[2] ?? null,
+    by === undefined ? null : tokenBytes(by[1], by[4] !== undefined),
+    request === undefined ? null : Buffer.from(request.replaceAll('-', ''), 'hex'),
     plant,
     owner,
     name,
     tag,
     isRestorable ? 1 : 0,
-  ].map((value) => value ?? null);
+  ];
 }
 
 /** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */

@@ -5,7 +5,6 @@ import { keptSince, type LogEntry } from '../../log/change-log.ts';
 import type { DeletionInLog } from '../../plants/decide.ts';
 import { deletionOf, isFirstKnown, logColumns, logSql, valuesOf } from '../../sql/log.ts';
 import type { Prepare } from '../driver.ts';
-import { toSqliteValue } from '../dialect.ts';
 import type { Statements } from './statements.ts';
 
 export type Log = ReturnType<typeof openLog>;
@@ -22,9 +21,8 @@ export function openLog(prepare: Prepare, statements: Statements, keepMs: number
   return {
     /** `position` is that of this change in this transaction. */
     add(store: number, entry: LogEntry): void {
-      const values = valuesOf(entry, Date.now(), entry.event === 'deleted');
       if (isFirstKnown(entry)) statements.run(logSql.endDeletionsOf, [store, [entry.plant]]);
-      insert.run(store, ...values.map(toSqliteValue));
+      insert.run(store, ...valuesOf(entry, Date.now(), entry.event === 'deleted'));
     },
 
     findDeletion(store: number, plant: number): DeletionInLog | undefined {
