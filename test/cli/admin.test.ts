@@ -109,36 +109,33 @@ itOnce(
   },
 );
 
-itOnce(
-  'log --since reads a part of the log, and finds what is out of order',
-  async (t) => {
-    const app = await startApp(t);
-    const env = { PLANT_STORE_DATABASE: app.database.url };
-    await app.token('alice');
-    const [rows, minuteMs] = [40_000, 60_000];
-    // A change each 20 seconds for 9 days, by processes whose clocks differ by half an hour.
-    const startMs = Date.now() - rows * 20_000;
-    await app.database.run(`
+itOnce('log --since reads a part of the log, and finds what is out of order', async (t) => {
+  const app = await startApp(t);
+  const env = { PLANT_STORE_DATABASE: app.database.url };
+  await app.token('alice');
+  const [rows, minuteMs] = [40_000, 60_000];
+  // A change each 20 seconds for 9 days, by processes whose clocks differ by half an hour.
+  const startMs = Date.now() - rows * 20_000;
+  await app.database.run(`
     WITH RECURSIVE rows (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM rows WHERE at < ${rows})
     INSERT INTO changes (store, position, event, at, plant, owner, name, tag, is_restorable)
     SELECT (SELECT min(store) FROM stores), at + 2, 1, ${startMs} + at * 20000 - (at % 2) * ${30 * minuteMs}, at, 1, 'a', '', 0
     FROM rows;
     UPDATE changes SET at = ${startMs} WHERE position <= 2;
     UPDATE stores SET position = ${rows} + 2`);
-    const read = async (...args: string[]) => {
-      const before = process.cpuUsage();
-      const printed = await runOk(['log', ...args], { env });
-      const { user, system } = process.cpuUsage(before);
-      return { cpu: user + system, found: printed.split('\n').length };
-    };
-    const whole = await read('--user', 'alice');
-    const since = await read('--since', '60m');
-    assert.ok(Math.abs(since.found - 135) <= 2, `${since.found}`); // 90 of the even ones, 45 of the others
-    const plant = await read('--plant', '20000');
-    assert.equal(plant.found, 1);
-    assert.ok(since.cpu * 3 < whole.cpu, `${since.cpu} and ${whole.cpu} µs`);
-  },
-);
+  const read = async (...args: string[]) => {
+    const before = process.cpuUsage();
+    const printed = await runOk(['log', ...args], { env });
+    const { user, system } = process.cpuUsage(before);
+    return { cpu: user + system, found: printed.split('\n').length };
+  };
+  const whole = await read('--user', 'alice');
+  const since = await read('--since', '60m');
+  assert.ok(Math.abs(since.found - 135) <= 2, `${since.found}`); // 90 of the even ones, 45 of the others
+  const plant = await read('--plant', '20000');
+  assert.equal(plant.found, 1);
+  assert.ok(since.cpu * 3 < whole.cpu, `${since.cpu} and ${whole.cpu} µs`);
+});
 
 /** Creates alice, as the first user, with many plants. Returns a token. */
 async function firstUserWith({ storage, database }: TestApp, plants: number): Promise<string> {

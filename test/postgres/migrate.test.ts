@@ -40,7 +40,8 @@ it('PostgreSQL: migrate leaves what a newer version has created while it waited'
   const ended = once(child, 'close');
   const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'`;
   await until('it waits', async () => (await query(url, waits)).length > 0);
-  await newer.query(`${setVersion} 1999; SELECT pg_advisory_unlock_all()`);
+  await newer.query(`${setVersion} 1999`); // committed before the lock is released
+  await newer.query('SELECT pg_advisory_unlock_all()');
   assert.deepEqual(await ended, [0, null]);
   assert.deepEqual(await query(url, 'SELECT version FROM plant_store.migrations'), [
     { version: 1_999 },
