@@ -9,13 +9,12 @@ import {
 import { parseAddress } from './pool/address.ts';
 import { runUnlimited, unlimitedSettings } from './schema/unlimited.ts';
 import { Servers } from './servers.ts';
-import { sql, type Statement } from '../sql/statement.ts';
+import { sql, type Statement, type Query } from '../sql/statement.ts';
 import type { Connection } from './pool/connection.ts';
 import { problemOf, refusalFor, settled } from './errors.ts';
 import { migrate, refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants-version.ts';
 import { keyOf } from './tables/names.ts';
-import type { BoundStatement } from './pool/pool.ts';
 import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -95,7 +94,7 @@ function readSql(table: Table, after: Row | undefined, limit: number): Statement
 }
 
 async function fillWith<T>(session: Connection, work: (target: Target) => Promise<T>): Promise<T> {
-  const run = async ([{ text }, values]: BoundStatement) =>
+  const run = async ([{ text }, values]: Query) =>
     (await session.commandWithoutDeadline(text, values)).rows;
   const target: Target = {
     read: async (table, after, limit) => run([readSql(table, after, limit), after ?? []]),
@@ -119,7 +118,7 @@ async function fillWith<T>(session: Connection, work: (target: Target) => Promis
   }
 }
 
-function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
+function statementsFor(table: Table, rows: readonly Row[]): Query[] {
   if (table === 'stores') return addStores(rows);
   if (table !== 'plants' && table !== 'changes') return [insert(table, copiedColumns[table], rows)];
   // One statement for each store, so that each runs on one node of a distributed engine.
@@ -127,7 +126,7 @@ function statementsFor(table: Table, rows: readonly Row[]): BoundStatement[] {
   return Object.values(parts).map((part = []) => insert(table, copiedColumns[table], part));
 }
 
-function addStores(rows: readonly Row[]): BoundStatement[] {
+function addStores(rows: readonly Row[]): Query[] {
   const names = rows.map(([store = 0, name]) => [keyOf(String(name)), String(name), store]);
   // No cached grant of another database, such as an earlier copy, has this version.
   const grants = newGrantsVersion();
@@ -142,7 +141,7 @@ function addStores(rows: readonly Row[]): BoundStatement[] {
 }
 
 /** As JSON, because its members get the types of the columns. */
-function insert(table: string, into: readonly string[], rows: readonly Row[]): BoundStatement {
+function insert(table: string, into: readonly string[], rows: readonly Row[]): Query {
   const all = into.join();
   const objects = rows.map((row) =>
     Object.fromEntries(into.map((column, at) => [column, jsonOf(row[at] ?? null)])),

@@ -10,8 +10,7 @@ import type { UserStorage } from '../access/user-storage.ts';
 import { maxId } from '../plants/ids.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
-import { sql } from '../sql/statement.ts';
-import type { BoundStatement } from './pool/pool.ts';
+import { sql, type Query } from '../sql/statement.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
@@ -96,7 +95,7 @@ export class PostgresStorage implements Storage {
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
     const server = await this.#servers.ofStore(store);
     if (needsSpace) {
-      const large: BoundStatement[] = [
+      const large: Query[] = [
         [checkSql.addPlant, [store]],
         [checkSql.addChange, [store]],
       ];

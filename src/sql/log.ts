@@ -150,7 +150,8 @@ export const logSql = {
     SELECT owner, position FROM plant_store.plants WHERE store = $1 AND id = $2
     UNION ALL
     SELECT owner, position ${restorablePlants}
-      AND plant = $2 AND at >= $3 AND removed_position < position`,
+      AND plant = $2 AND at >= $3 AND removed_position < position
+    LIMIT 1`,
   // Each change has the position of the one before: no index has the changes of a plant.
   history: sql<ChangeRow>`
     WITH RECURSIVE chain AS (

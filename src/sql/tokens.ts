@@ -171,7 +171,7 @@ function addToken(store: number, user: number, line: string | null, token: OwnTo
 }
 
 /** What the two engines do alike: all but to identify a caller. */
-export type TokenStorage = Omit<IdentityStorage, 'identify'>;
+type TokenStorage = Omit<IdentityStorage, 'identify'>;
 
 export function openTokens(engine: Engine): TokenStorage {
   return {

@@ -44,10 +44,3 @@ export function commitAfter(database: DatabaseSync, work: () => void): void {
     throw error;
   }
 }
-
-/** A part of the storage (storage.ts) on one connection: the same methods, without promises. */
-export type Sync<Part> = {
-  [Name in keyof Part]: Part[Name] extends (...args: infer Args) => Promise<infer Result>
-    ? (...args: Args) => Result
-    : never;
-};

@@ -8,7 +8,7 @@ import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import { Breaker } from './breaker.ts';
 import type { Connection, OpenOptions } from './connection.ts';
-import { sql, type Row, type Statement } from '../../sql/statement.ts';
+import { sql, type Row, type Statement, type Query } from '../../sql/statement.ts';
 import {
   codeOf,
   isStatementError,
@@ -44,10 +44,9 @@ const maxScanSteps = 2;
 /** There is no schema yet, or it was dropped. The server still responds. */
 const schemaErrors = /^(?:42|3F)/;
 
-export type BoundStatement = readonly [statement: Statement, values: readonly unknown[]];
-const begin: BoundStatement = [sql`BEGIN`, []];
-const commit: BoundStatement = [sql`COMMIT`, []];
-const rollback: BoundStatement = [sql`ROLLBACK`, []];
+const begin: Query = [sql`BEGIN`, []];
+const commit: Query = [sql`COMMIT`, []];
+const rollback: Query = [sql`ROLLBACK`, []];
 
 /** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
@@ -156,7 +155,7 @@ export class Pool {
   }
 
   /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
-  async transact(...statements: readonly BoundStatement[]): Promise<Row[][]> {
+  async transact(...statements: readonly Query[]): Promise<Row[][]> {
     const all = [begin, ...statements, commit];
     return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
   }
@@ -167,8 +166,8 @@ export class Pool {
    * repetition would have another result: the outcome is then unknown if the response is lost.
    */
   async transactInTwo(
-    first: readonly BoundStatement[],
-    then: (rows: Row[][]) => readonly BoundStatement[] | Problem,
+    first: readonly Query[],
+    then: (rows: Row[][]) => readonly Query[] | Problem,
     { canRepeat } = { canRepeat: true },
   ): Promise<Row[][]> {
     return this.#change(async (connection) => {
@@ -319,7 +318,7 @@ export class Pool {
   }
 }
 
-function sendAll(connection: Connection, statements: readonly BoundStatement[]): Promise<Row[][]> {
+function sendAll(connection: Connection, statements: readonly Query[]): Promise<Row[][]> {
   return settled(statements.map(([statement, values]) => connection.query(statement, values)));
 }
 

@@ -15,12 +15,11 @@ import {
 } from '../../access/access.ts';
 import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
 import type { Problem } from '../../problem.ts';
-import { sql, type Row } from '../../sql/statement.ts';
+import { sql, type Row, type Query } from '../../sql/statement.ts';
 import { problemOf } from '../errors.ts';
 import { GrantsVersions, newGrantsVersion } from './grants-version.ts';
 import type { Engine } from '../../sql/write.ts';
 import type { Servers } from '../servers.ts';
-import type { BoundStatement } from '../pool/pool.ts';
 import { withTimeout } from '../pool/timeout.ts';
 
 /** The terms of a token, its user, and the version of the grants of their store. A JWT has no terms. */
@@ -79,7 +78,7 @@ function grantOfRow(
 }
 
 /** Identifies a caller again, in the transaction of a write that has locked the row of the store. */
-export function findAgain(store: number, [, tokenHash, , , claims]: Identified): BoundStatement {
+export function findAgain(store: number, [, tokenHash, , , claims]: Identified): Query {
   return claims === undefined
     ? [grantSql.findByToken, [store, Buffer.from(tokenHash, 'latin1')]]
     : [grantSql.findByUser, [store, claims.userName]];
@@ -97,7 +96,7 @@ export function callerNow(
 }
 
 /** Only with a change, because it makes every cached grant of the store outdated. */
-export function changeGrantsVersion(store: number): BoundStatement {
+export function changeGrantsVersion(store: number): Query {
   return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }
 

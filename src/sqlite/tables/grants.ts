@@ -20,7 +20,7 @@ import { Problem } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
 /** The shares in effect of the user with a name. */
-export const receivedShares = `
+const receivedShares = `
   FROM shares INDEXED BY shares_by_user JOIN users ON users.store = shares.store AND users.id = shares.owner
   WHERE shares.store = :store AND user_name = :user
   ORDER BY since, owner LIMIT ${maxOwnersInReach - 1}`;
