@@ -3,6 +3,7 @@
  */
 import {
   keptSince,
+  maxPosition,
   type ChangeLog,
   type LoggedChange,
   type LogQuery,
@@ -26,8 +27,6 @@ type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 const pageChanges = 500;
 /** A change is found if the clocks of the processes that made it and those before it differ by less. */
 const maxClockDifferenceMs = 60 * 60 * 1_000;
-/** Larger than each position. */
-const positionBound = 2 ** 49;
 
 export async function showLog({ since, keepChanges, ...options }: LogOptions): Promise<void> {
   const { json, store, user, plant } = options;
@@ -59,7 +58,7 @@ async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
 
 /** Bisects the log: positions are in the order of time, except that clocks differ. */
 async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<number> {
-  let [low, high] = [0, positionBound];
+  let [low, high] = [0, maxPosition];
   while (low < high) {
     const after = Math.floor((low + high) / 2);
     const { changes, next } = await log.list({ store, after, sinceMs: timeMs, limit: 1 });
