@@ -48,7 +48,7 @@ const begin: Query = [sql`BEGIN`, []];
 const commit: Query = [sql`COMMIT`, []];
 const rollback: Query = [sql`ROLLBACK`, []];
 
-/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+/** `swift`: writes that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
 interface PoolOptions {
@@ -156,51 +156,27 @@ export class Pool {
 
   /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(...statements: readonly Query[]): Promise<Row[][]> {
-    const all = [begin, ...statements, commit];
-    return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
+    return this.#transact([begin, ...statements, commit]);
   }
 
-  /**
-   * Runs `first` and, in the same transaction, the statements that `then` returns for their rows. Resolves to the rows
-   * of these statements, or rolls back if there are none, or a Problem to reject with. Pass `canRepeat: false` if a
-   * repetition would have another result: the outcome is then unknown if the response is lost.
-   */
-  async transactInTwo(
-    first: readonly Query[],
-    then: (rows: Row[][]) => readonly Query[] | Problem,
-    { canRepeat } = { canRepeat: true },
-  ): Promise<Row[][]> {
-    return this.#change(async (connection) => {
-      try {
-        const [, ...rows] = await sendAll(connection, [begin, ...first]);
-        const rest = then(rows);
-        if (rest instanceof Problem) throw rest;
-        const end = rest.length > 0 ? commit : rollback;
-        return (await sendAll(connection, [...rest, end])).slice(0, -1);
-      } catch (error) {
-        if (!connection.isLost) await connection.query(...rollback);
-        throw error;
-      }
-    }, canRepeat);
+  /** The same, but changes nothing. */
+  async rehearse(...statements: readonly Query[]): Promise<Row[][]> {
+    return this.#transact([begin, ...statements, rollback]);
   }
 
-  async #change(
-    send: (connection: Connection) => Promise<Row[][]>,
-    canRepeat = true,
-  ): Promise<Row[][]> {
+  async #transact(statements: readonly Query[]): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const attempt = (connection: Connection) =>
-      withTimeout(send(connection), responseTimeoutMs, () => connection.destroy()).catch(
-        (error: unknown) => {
-          isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
-          throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
-        },
-      );
+      withTimeout(sendAll(connection, statements), responseTimeoutMs, () =>
+        connection.destroy(),
+      ).catch((error: unknown) => {
+        isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
+        throw error;
+      });
     try {
-      return await withRetries(() => this.withConnection(attempt));
+      return (await withRetries(() => this.withConnection(attempt))).slice(1, -1);
     } catch (error) {
-      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
-      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
+      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
