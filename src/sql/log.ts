@@ -201,7 +201,7 @@ export const logWrites = {
         const old = kept === -1 ? changes : changes.slice(0, kept);
         const [last] = old.at(-1) ?? [];
         if (last === undefined) return { result: 0 };
-        return { result: old.length, writes: [[logSql.remove, [store, last]]] };
+        return { result: old.length, writes: () => [[logSql.remove, [store, last]]] };
       },
     }),
 
@@ -223,7 +223,7 @@ export const logWrites = {
       reads: [],
       decide: () => ({
         result: undefined,
-        writes: [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
+        writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
       }),
     }),
 };

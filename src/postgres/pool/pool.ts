@@ -49,7 +49,7 @@ const begin: Query = [sql`BEGIN`, []];
 const commit: Query = [sql`COMMIT`, []];
 const rollback: Query = [sql`ROLLBACK`, []];
 
-/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+/** `swift`: writes that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
 interface PoolOptions extends Omit<HostsOptions, 'stop'> {
@@ -138,52 +138,29 @@ export class Pool {
 
   /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(...statements: readonly Query[]): Promise<Row[][]> {
-    const rows = await this.#change((send) => send(begin, ...statements, commit));
-    return rows.slice(1, -1);
+    return this.#transact([begin, ...statements, commit]);
   }
 
-  /**
-   * Runs `first` and, in the same transaction, the statements that `then` returns for their rows. Resolves to the rows
-   * of these statements, or rolls back if there are none, or a Problem to reject with. Pass `canRepeat: false` if a
-   * repetition would have another result: the outcome is then unknown if the response is lost.
-   */
-  async transactInTwo(
-    first: readonly Query[],
-    then: (rows: Row[][]) => readonly Query[] | Problem,
-    { canRepeat } = { canRepeat: true },
-  ): Promise<Row[][]> {
-    return this.#change(async (send) => {
-      const [, ...rows] = await send(begin, ...first);
-      const rest = then(rows);
-      if (rest instanceof Problem) throw rest;
-      return (await send(...rest, rest.length > 0 ? commit : rollback)).slice(0, -1);
-    }, canRepeat);
+  /** The same, but changes nothing. */
+  async rehearse(...statements: readonly Query[]): Promise<Row[][]> {
+    return this.#transact([begin, ...statements, rollback]);
   }
 
-  async #change(
-    transaction: (send: (...all: readonly Query[]) => Promise<Row[][]>) => Promise<Row[][]>,
-    canRepeat = true,
-  ): Promise<Row[][]> {
+  async #transact(statements: readonly Query[]): Promise<Row[][]> {
     let isOutcomeUnknown = false;
-    const attempt = async (connection: Connection) => {
-      let canBeCommitted = false;
-      const send = (...all: readonly Query[]) => {
-        canBeCommitted = all.includes(commit);
-        return settled(all.map((query) => connection.query(...query)));
-      };
-      try {
-        return await withTimeout(transaction(send), responseTimeoutMs, () => connection.destroy());
-      } catch (error) {
-        isOutcomeUnknown ||= canBeCommitted && isConnectionLost(error); // whatever the next attempt does
-        if (!connection.isLost) await connection.query(...rollback);
-        throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
-      }
+    const attempt = (connection: Connection) => {
+      const sent = settled(statements.map((query) => connection.query(...query)));
+      return withTimeout(sent, responseTimeoutMs, () => connection.destroy()).catch(
+        (error: unknown) => {
+          isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
+          throw error;
+        },
+      );
     };
     try {
-      return await withRetries(() => this.withConnection(attempt));
+      return (await withRetries(() => this.withConnection(attempt))).slice(1, -1);
     } catch (error) {
-      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
-      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
+      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
