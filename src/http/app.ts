@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
+import type { Server as NetServer } from 'node:net';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { stateOf, type Grant } from '../access/access.ts';
@@ -16,6 +17,7 @@ import { acceptJsonBodies } from './request/body.ts';
 import { handleClientError } from './server/client-errors.ts';
 import { Connections } from './server/connections.ts';
 import { Cors } from './server/cors.ts';
+import { drain } from './server/drain.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { headProblem } from './server/head.ts';
 import { setPrivateHeaders } from './response/headers.ts';
@@ -33,6 +35,13 @@ import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
 import { WriteHealth } from './routes/write-health.ts';
 import { webRoutes } from './routes/web.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Stops without dropping an accepted request. Resolves when no connection is left. */
+    drain(listening: readonly NetServer[]): Promise<void>;
+  }
+}
 
 export interface AppOptions {
   storage: Storage;
@@ -90,6 +99,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     },
     schemaController: { compilersFactory: noCompilers },
   });
+  app.decorate('drain', (listening) => drain(app.server, connections, listening));
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) => {

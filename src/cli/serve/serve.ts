@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
-import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Retention } from '../../log/retention.ts';
 import { isProblem, Problem } from '../../problem.ts';
@@ -79,7 +78,6 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
-  const drain = createDrain(app.server);
   await app.ready();
   const { worker } = cluster;
   const listening =
@@ -96,7 +94,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   } finally {
     log.info('stopping');
     stop.abort();
-    await drain(sockets);
+    await app.drain(sockets);
     await app.close();
     await removal;
     log.info('stopped');
