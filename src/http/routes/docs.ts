@@ -4,9 +4,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { problemKinds } from '../../problem.ts';
 import { serveDocument } from '../response/documents.ts';
 import { pageHeaders } from '../response/headers.ts';
-import { pathNotFound, problemResponses } from '../response/problems.ts';
+import { pathNotFound } from '../response/problems.ts';
 
 const openapiFile = new URL('../../../openapi.json', import.meta.url);
 
@@ -31,7 +32,7 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
     url: '/problems/:kind',
     handler: (request, reply) => {
       const { kind } = request.params;
-      if (!Object.hasOwn(problemResponses, kind)) throw pathNotFound();
+      if (!Object.hasOwn(problemKinds, kind)) throw pathNotFound();
       return redirect(reply, `../docs#${kind}`);
     },
   });
