@@ -32,7 +32,7 @@ import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
-import { WriteHealth } from './routes/write-health.ts';
+import { watchWrites } from './routes/write-health.ts';
 import { webRoutes } from './routes/web.ts';
 
 export interface AppOptions {
@@ -137,11 +137,11 @@ export function addRoutes(
   app.decorateRequest('page');
   const lists = new Lists(log, baseUrl);
   const routeOptions = { storage, optionsOf: optionsFor(authentication), lists, baseUrl };
-  const writes = new WriteHealth(app, storage, log);
+  const writeFailure = watchWrites(app, storage, log);
   plantRoutes(app, routeOptions);
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions);
-  healthRoutes(app, storage, writes, stopping);
+  healthRoutes(app, storage, writeFailure, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
   return authentication;
