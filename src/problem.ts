@@ -118,51 +118,48 @@ export function insufficientScope(scope: string, detail: string): Problem {
   return new Problem('insufficient-scope', detail, { scope });
 }
 
-/** Returns a function that makes the problem of a failure. The cause is for the log. */
-function failure(kind: ProblemKind, detail: string): (cause: unknown) => Problem {
+/** Returns a function that makes a problem whose detail is always the same. The cause of a failure is for the log. */
+export function fixedProblem(kind: ProblemKind, detail: string): (cause?: unknown) => Problem {
   return (cause) => new Problem(kind, detail, { cause });
 }
 
 /** An unexpected error, which the client did not cause. */
-export const defect = failure(
+export const defect = fixedProblem(
   'internal-error',
   'This is a bug in the service, not an error in your request.',
 );
 
-export const outcomeUnknown = failure(
+export const outcomeUnknown = fixedProblem(
   'outcome-unknown',
   'The change may or may not have been stored. Check before you send it again.',
 );
 
-export const storageUnavailable = failure(
+export const storageUnavailable = fixedProblem(
   'storage-unavailable',
   'The storage is unavailable, so nothing was changed. Try again later.',
 );
 
-export const storageFull = failure(
+export const storageFull = fixedProblem(
   'storage-full',
   'The storage has no space left, so nothing was changed. The operator has to free some.',
 );
 
-export const tooManyWrites = () =>
-  new Problem(
-    'overloaded',
-    'Too many writes are pending, so nothing was changed. Try again later.',
-  );
+export const tooManyWrites = fixedProblem(
+  'overloaded',
+  'Too many writes are pending, so nothing was changed. Try again later.',
+);
 
 /** The same for a plant that does not exist and for one that the caller cannot access. */
-export const plantNotFound = () =>
-  new Problem(
-    'plant-not-found',
-    'There is no plant with this id, or you do not have access to it.',
-  );
+export const plantNotFound = fixedProblem(
+  'plant-not-found',
+  'There is no plant with this id, or you do not have access to it.',
+);
 
 /** For those who can see the plant: others get `plantNotFound`. */
-export const plantReadOnly = () =>
-  new Problem(
-    'plant-read-only',
-    'You can see this plant, but not change it. Ask its owner to share with write access.',
-  );
+export const plantReadOnly = fixedProblem(
+  'plant-read-only',
+  'You can see this plant, but not change it. Ask its owner to share with write access.',
+);
 
 export const tokenEnded = (state: string) =>
   new Problem('invalid-token', `The token is ${state}. Get a new one.`);

@@ -4,7 +4,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorChannel } from '../../shared/metrics.ts';
-import { defect, Problem, problemKinds, type ProblemKind } from '../../problem.ts';
+import { defect, fixedProblem, Problem, problemKinds, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { setPrivateHeaders } from './headers.ts';
@@ -101,28 +101,27 @@ export function asProblem(error: unknown): Problem {
   }
 }
 
-export function unsupportedMediaType(): Problem {
-  return new Problem(
-    'unsupported-media-type',
-    'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
-  );
-}
+export const unsupportedMediaType = fixedProblem(
+  'unsupported-media-type',
+  'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+);
 
-export function headersTooLarge(): Problem {
-  return new Problem(
-    'headers-too-large',
-    `The URL and the headers can have at most ${maxHeaderBytes} bytes together, and ${maxHeaders} headers.`,
-  );
-}
+export const headersTooLarge = fixedProblem(
+  'headers-too-large',
+  `The URL and the headers can have at most ${maxHeaderBytes} bytes together, and ${maxHeaders} headers.`,
+);
 
-export function bodyTooLarge(): Problem {
-  return new Problem('body-too-large', `A body can have at most ${maxBodyBytes} bytes.`);
-}
+export const bodyTooLarge = fixedProblem(
+  'body-too-large',
+  `A body can have at most ${maxBodyBytes} bytes.`,
+);
 
-export function versionNotSupported(): Problem {
-  return new Problem('version-not-supported', 'Send the request as HTTP/1.1.');
-}
+export const versionNotSupported = fixedProblem(
+  'version-not-supported',
+  'Send the request as HTTP/1.1.',
+);
 
-export function pathNotFound(): Problem {
-  return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
-}
+export const pathNotFound = fixedProblem(
+  'path-not-found',
+  'There is nothing at this path. /docs lists the paths.',
+);

@@ -6,7 +6,7 @@
  * If the client stops reading, the stream waits until `idleTimeoutMs` (limits.ts) closes the connection.
  */
 import type { ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
+import { finished, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { userKey } from '../../access/access.ts';
@@ -126,13 +126,11 @@ export class Lists {
   #releaseOnClose(key: string, bytes: number, response: ServerResponse): (needed: number) => void {
     let held = bytes;
     const reduceTo = (needed: number) => {
-      const left = response.destroyed ? 0 : needed;
+      const left = Math.min(held, needed); // 0 if it has closed
       this.#unread.release(key, held - left);
       held = left;
     };
-    if (response.destroyed)
-      reduceTo(0); // no `close` would follow
-    else response.once('close', () => reduceTo(0));
+    finished(response, () => reduceTo(0)); // also if it was destroyed before
     return reduceTo;
   }
 
