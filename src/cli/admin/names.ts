@@ -8,27 +8,22 @@ import type { Storage } from '../../storage.ts';
 /** Throws Refusal if there is no such store. */
 export async function findStore(storage: Storage, name: string): Promise<number> {
   const { store } = await storage.users.find(name);
-  if (store === undefined) throw noStore(name);
-  return store;
+  if (store !== undefined) return store;
+  throw new Refusal(
+    `There is no store ${name}. List all stores with "npx plant-store store list".`,
+  );
 }
 
 /** Throws Refusal if there is no such user. */
 export async function findUser(
   storage: Storage,
   store: string,
-  user: string,
+  name: string,
 ): Promise<Identity & { role: Role }> {
-  const found = await storage.users.find(store, user);
-  if (found.store === undefined) throw noStore(store);
-  const role = found.user?.role;
-  if (found.user === undefined || role === undefined) throw noUser(store, user);
-  return { ...found.user, role };
-}
-
-function noStore(name: string): Refusal {
-  return new Refusal(
-    `There is no store ${name}. List all stores with "npx plant-store store list".`,
-  );
+  const { user } = await storage.users.find(store, name);
+  if (user?.role !== undefined) return { ...user, role: user.role };
+  await findStore(storage, store);
+  throw noUser(store, name);
 }
 
 export function noUser(store: string, user: string): Refusal {
