@@ -107,22 +107,17 @@ export async function ask(prompt: string): Promise<string> {
 }
 
 function failWhenOutputIsLost({ stdout }: Io): void {
-  // Only the first error is reported.
-  stdout.once('error', reportLostOutput).on('error', () => {});
+  stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
+    failWith(1);
+    printError(`error: Cannot write the output: ${error.message}.`);
+  });
+  stdout.on('error', () => {}); // only the first error is reported
   const { fd } = stdout;
+  if (fd === undefined || !fstatSync(fd).isFile()) return;
   // For a file, Node writes once and ignores a short write, for example on a full disk.
   // oxlint-disable-next-line no-underscore-dangle -- the method that a stream writes with (stream.Writable)
-  if (fd !== undefined && fstatSync(fd).isFile()) stdout._write = writerTo(fd);
-}
-
-function reportLostOutput(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
-  failWith(1);
-  printError(`error: Cannot write the output: ${error.message}.`);
-}
-
-function writerTo(fd: number): Writable['_write'] {
-  return (chunk: Buffer, _encoding, done) => {
+  stdout._write = (chunk: Buffer, _encoding, done) => {
     try {
       writeFileSync(fd, chunk);
       done();

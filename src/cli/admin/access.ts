@@ -11,8 +11,7 @@ import {
 } from '../../access/access.ts';
 import { inStore, parseId, parseName } from '../options.ts';
 import { tableOf } from '../table.ts';
-import { databaseCommand, inDatabase } from './command.ts';
-import { findUser } from './names.ts';
+import { databaseCommand, findUser, inDatabase } from './command.ts';
 import { allTokens } from './tokens.ts';
 
 export function addAccessCommand(plantStore: Command): void {

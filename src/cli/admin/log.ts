@@ -13,8 +13,7 @@ import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '.
 import { io, printAll, printError } from '../output.ts';
 import { createTable } from '../table.ts';
 import { printableJson } from '../terminal.ts';
-import { databaseCommand } from './command.ts';
-import { findStore } from './names.ts';
+import { databaseCommand, findStore } from './command.ts';
 
 type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 

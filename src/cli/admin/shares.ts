@@ -4,8 +4,7 @@ import type { Share } from '../../access/share-storage.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName } from '../options.ts';
-import { databaseCommand, inDatabase, lists } from './command.ts';
-import { allPages, findStore, findUser } from './names.ts';
+import { allPages, databaseCommand, findStore, findUser, inDatabase, lists } from './command.ts';
 
 export function addShareCommands(plantStore: Command): void {
   databaseCommand(plantStore, 'share', ['plant-store share alice bob read'])

@@ -19,8 +19,7 @@ import {
 import { ask, confirm, io, printed, printError, readInput, type Result } from '../output.ts';
 import { tableOf } from '../table.ts';
 import { printableJson, shownOn } from '../terminal.ts';
-import { databaseCommand, inDatabase } from './command.ts';
-import { allPages, findStore } from './names.ts';
+import { allPages, databaseCommand, findStore, inDatabase } from './command.ts';
 
 export function addTokenCommands(plantStore: Command): void {
   const token = plantStore.command('token').description('create, list, revoke and check tokens');

@@ -6,8 +6,7 @@ import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { confirm, type Result } from '../output.ts';
-import { databaseCommand, inDatabase, lists } from './command.ts';
-import { allPages, findStore, noUser } from './names.ts';
+import { allPages, databaseCommand, findStore, inDatabase, lists, noUser } from './command.ts';
 
 export function addUserCommands(plantStore: Command): void {
   const user = plantStore.command('user').description('list and remove users');

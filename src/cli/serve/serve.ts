@@ -20,7 +20,7 @@ import { createLog } from './log.ts';
 import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf, refuseMissing } from '../errors.ts';
 import { failWith } from '../output.ts';
-import { onSignal, startShutdownTimeout } from '../signals.ts';
+import { onSignal } from '../signals.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
@@ -59,6 +59,21 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
   const { failure } = run;
   if (failure !== undefined) throw new StorageFailure(causeOf(failure), { cause: failure });
+}
+
+/** The drain takes at most 10 seconds (drain.ts); the rest is for closing the storage. */
+export const maxShutdownMs = 15_000;
+
+/**
+ * Kills the process and its workers if shutting down takes too long, for example because a disk hangs. SIGKILL shows a
+ * service manager that the shutdown failed, and `process.exit()` would wait for the hanging thread.
+ */
+function startShutdownTimeout(log: Logger): void {
+  setTimeout(() => {
+    log.error('shutdown timed out');
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
+    process.kill(process.pid, 'SIGKILL');
+  }, maxShutdownMs).unref();
 }
 
 async function serveInProcess(run: Run, createServer: AppOptions['createServer']): Promise<void> {
