@@ -243,11 +243,11 @@ function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line:
     row;
   const [store, user, role, owner, line] = names;
   const record = {
-    id: tokenId(hash, number),
-    position: { store: number, hash },
     store,
     user,
     role,
+    id: tokenId(hash, number),
+    position: { store: number, hash },
     scopes: parseScopes(scopes),
     label,
     createdAtMs,
