@@ -2,10 +2,7 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { ChangeReach, Identified } from '../../access/access.ts';
-import type { Change } from '../../plants/changes.ts';
-import type { Condition } from '../../plants/condition.ts';
-import type { CreateKey } from '../../plants/idempotency.ts';
+import type { Change, Creation, Update } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Writes } from '../../sql/named-writes.ts';
@@ -21,67 +18,33 @@ export type Call = {
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
 /** A change as a tuple: of an object, most of the cost would be copying its keys. */
-type PackedChange =
-  | readonly [
-      'create',
-      ...Author,
-      id: number | undefined,
-      owner: number,
-      name: string,
-      tag: string,
-      key: CreateKey | undefined,
-    ]
-  | readonly [
-      'update',
-      ...Author,
-      ...Target,
-      condition: Condition | undefined,
-      name: string | undefined,
-      tag: string | undefined,
-    ]
-  | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
-  | readonly ['restore', ...Author, ...Target];
-type Author = readonly [store: number, by: Identified, request: string | undefined];
-type Target = readonly [id: number, reach: ChangeReach];
+type PackedChange = readonly ['change', ...values: unknown[]];
+
+/** What the changes of all kinds have. */
+type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
-  const { kind, store, by, request } = change;
-  switch (kind) {
-    case 'create': {
-      const { id, owner, name, tag, key } = change;
-      return [kind, store, by, request, id, owner, name, tag, key];
-    }
-    case 'update': {
-      const { id, reach, condition, name, tag } = change;
-      return [kind, store, by, request, id, reach, condition, name, tag];
-    }
-    case 'delete':
-      return [kind, store, by, request, change.id, change.reach, change.condition];
-    case 'restore':
-      return [kind, store, by, request, change.id, change.reach];
-  }
+  const all: Partial<Members> = change;
+  const { kind, store, by, request, id, owner, reach, condition, name, tag, key } = all;
+  return ['change', kind, store, by, request, id, owner, reach, condition, name, tag, key];
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, store, by, request] = packed;
-  switch (packed[0]) {
-    case 'create': {
-      const [kind, , , , id, owner, name, tag, key] = packed;
-      return { kind, store, by, request, id, owner, name, tag, key };
-    }
-    case 'update': {
-      const [kind, , , , id, reach, condition, name, tag] = packed;
-      return { kind, store, by, request, id, reach, condition, name, tag };
-    }
-    case 'delete': {
-      const [kind, , , , id, reach, condition] = packed;
-      return { kind, store, by, request, id, reach, condition };
-    }
-    case 'restore': {
-      const [kind, , , , id, reach] = packed;
-      return { kind, store, by, request, id, reach };
-    }
-  }
+  const [, kind, store, by, request, id, owner, reach, condition, name, tag, key] = packed;
+  const members: Members = {
+    kind,
+    store,
+    by,
+    request,
+    id,
+    owner,
+    reach,
+    condition,
+    name,
+    tag,
+    key,
+  };
+  return members as Partial<Members> as Change; // as it was before `pack`
 }
 
 /** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
