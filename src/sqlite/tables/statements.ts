@@ -1,7 +1,6 @@
 /**
  * Runs the statements of `sql/`, and the writes that consist of them.
  */
-import type { LogEntry } from '../../log/change-log.ts';
 import type { Query, Row, Statement } from '../../sql/statement.ts';
 import type { Write } from '../../sql/write.ts';
 import { toSqlite, toSqliteValue } from '../dialect.ts';
@@ -53,10 +52,12 @@ export function perform<Result>(
   const { result, writes = [], entries = [] } = decide(rows, position);
   for (const query of writes) statements.run(...query);
   if (entries.some(({ plant }) => plant !== undefined)) counts.clear();
-  if (store === undefined) return result;
-  for (const added of entries) {
-    const entry: LogEntry = { ...added, position: stores.raise(store), by, request };
-    if (hasLog) log.add(store, entry);
+  if (store === undefined || entries.length === 0) return result;
+  const { lastId } = stores.of(store);
+  stores.set(store, { lastId, position: position + entries.length });
+  if (!hasLog) return result;
+  for (const [at, added] of entries.entries()) {
+    log.add(store, { ...added, position: position + 1 + at, by, request });
   }
   return result;
 }
