@@ -32,12 +32,11 @@ export class Servers {
 
   constructor(address: Address, events: ServerEvents = {}) {
     this.#events = events;
-    const onFault = (server: string, fault: unknown) => events.onFault?.(server, fault);
-    const name = address.hosts.map(nameOf).join();
+    const { onFault, onRival } = events;
     this.#seed = new Pool(address, {
-      name,
-      onFault: (fault) => onFault(name, fault),
-      onRival: events.onRival,
+      name: address.hosts.map(nameOf).join(),
+      onFault,
+      onRival,
       check: (connection) => checkServer(connection, checkServerSql),
     });
     this.#nodes = new CitusNodes(address, onFault);
