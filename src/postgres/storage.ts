@@ -16,15 +16,12 @@ import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
-import { Servers, type ServerEvents } from './servers.ts';
+import { Servers, type ServersOptions } from './servers.ts';
 import { Plants } from './tables/plants.ts';
-import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Grants } from './tables/grants.ts';
 
-interface OpenOptions extends ReadinessOptions, WriteSettings {
-  /** A server is unavailable, or available again if `fault` is undefined. */
-  onServerFault?: ServerEvents['onFault'];
-  onRival?: ServerEvents['onRival'];
+interface OpenOptions extends Omit<ServersOptions, 'onFault'>, WriteSettings {
+  onServerFault?: ServersOptions['onFault'];
 }
 
 /** As long as a name and a tag can be, but too short to be stored elsewhere. */
@@ -50,7 +47,6 @@ const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE 
 
 export class PostgresStorage implements Storage {
   readonly #servers: Servers;
-  readonly #readiness: Readiness;
   readonly plants: Plants;
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
@@ -60,14 +56,9 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
   ) {
-    this.#servers = new Servers(parseAddress(url), {
-      whenReady: (server) => this.#readiness.whenReady(server),
-      onFault: onServerFault,
-      onRival,
-    });
-    this.#readiness = new Readiness(this.#servers, options);
+    this.#servers = new Servers(parseAddress(url), { ...options, onFault: onServerFault });
     const engine = new PostgresEngine(this.#servers, keepChangesMs !== 0);
     const grants = new Grants(this.#servers, engine);
     this.identity = {
@@ -81,15 +72,15 @@ export class PostgresStorage implements Storage {
   }
 
   async open(): Promise<void> {
-    return this.#readiness.open();
+    return this.#servers.readiness.open();
   }
 
   async openWithTimeout(): Promise<void> {
-    return this.#readiness.openWithTimeout();
+    return this.#servers.readiness.openWithTimeout();
   }
 
   async check(): Promise<void> {
-    return this.#readiness.check();
+    return this.#servers.readiness.check();
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
@@ -113,7 +104,7 @@ export class PostgresStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#readiness.close();
+    await this.#servers.readiness.close();
     await this.plants.close();
     await this.#servers.close();
   }

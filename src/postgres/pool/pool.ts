@@ -94,6 +94,7 @@ export class Pool {
     this.health = new Health({
       check: () => this.check(check),
       probe: () => this.#probe(),
+      isServing: (sinceMs) => this.hosts.connections.some((one) => one.lastResultMs > sinceMs),
       onFault: (fault) => {
         // Reads that wait for the server can fail now. The outcome of a transaction can still arrive.
         if (fault !== undefined) {
@@ -136,8 +137,7 @@ export class Pool {
 
   /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(...statements: readonly Query[]): Promise<Row[][]> {
-    const rows = await this.#change((send) => send(begin, ...statements, commit));
-    return rows.slice(1, -1);
+    return this.transactInTwo([], () => statements);
   }
 
   /**
@@ -150,27 +150,20 @@ export class Pool {
     then: (rows: Row[][]) => readonly Query[] | Problem,
     { canRepeat } = { canRepeat: true },
   ): Promise<Row[][]> {
-    return this.#change(async (send) => {
-      const [, ...rows] = await send(begin, ...first);
-      const rest = then(rows);
-      if (rest instanceof Problem) throw rest;
-      return (await send(...rest, rest.length > 0 ? commit : rollback)).slice(0, -1);
-    }, canRepeat);
-  }
-
-  async #change(
-    transaction: (send: (...all: readonly Query[]) => Promise<Row[][]>) => Promise<Row[][]>,
-    canRepeat = true,
-  ): Promise<Row[][]> {
     let isOutcomeUnknown = false;
     const attempt = async (connection: Connection) => {
       let canBeCommitted = false;
-      const send = (...all: readonly Query[]) => {
-        canBeCommitted = all.includes(commit);
-        return settled(all.map((query) => connection.query(...query)));
+      const send = (all: readonly Query[]) =>
+        settled(all.map((query) => connection.query(...query)));
+      const transaction = async () => {
+        const [, ...rows] = await send([begin, ...first]);
+        const rest = then(rows);
+        if (rest instanceof Problem) throw rest;
+        canBeCommitted = rest.length > 0;
+        return (await send([...rest, canBeCommitted ? commit : rollback])).slice(0, -1);
       };
       try {
-        return await withTimeout(transaction(send), responseTimeoutMs, () => connection.destroy());
+        return await withTimeout(transaction(), responseTimeoutMs, () => connection.destroy());
       } catch (error) {
         isOutcomeUnknown ||= canBeCommitted && isConnectionLost(error); // whatever the next attempt does
         if (!connection.isLost) await connection.query(...rollback);
