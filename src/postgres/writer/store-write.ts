@@ -1,13 +1,13 @@
 /**
  * A write of `sql/` in a transaction (group.ts).
  */
+import { callerNow, findAgain } from '../../sql/grants.ts';
 import type { Row } from '../../sql/statement.ts';
 import { outcomeOf, type Write } from '../../sql/write.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { settled } from '../errors.ts';
 import type { Connection } from '../pool/connection.ts';
-import { callerNow, findAgain } from '../tables/grants.ts';
-import { newGrantsVersion } from '../tables/grants-version.ts';
+import { newGrantsVersion } from '../tables/grants.ts';
 import { addToLog } from '../tables/log.ts';
 import type { Attempt, Effect } from './group.ts';
 import { noStore, type StoreRow } from './statements.ts';

@@ -19,10 +19,10 @@ export function openTables(
   { quotas = noQuotas, keepChangesMs }: WriteSettings = {},
 ) {
   const prepare = preparerOf(database);
-  const grants = openGrants(prepare);
+  const statements = openStatements(prepare);
+  const grants = openGrants(prepare, statements);
   const counts = openCounts(prepare, quotas);
   const stores = openStores(prepare);
-  const statements = openStatements(prepare);
   const log = openLog(prepare, statements, keepChangesMs);
   const keys = openIdempotencyKeys(prepare);
   const hasLog = keepChangesMs !== 0;
