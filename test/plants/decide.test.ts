@@ -23,7 +23,7 @@ import { Problem, tokenEnded } from '../../src/problem.ts';
 import { seededRandom } from '../support/random.ts';
 import { rounds, sizeOf } from '../support/rounds.ts';
 
-const steps = sizeOf({ usual: 50_000, long: 500_000 });
+const steps = sizeOf({ usual: 100_000, long: 10_000_000 });
 const stepsPerStore = 250;
 const maxGroup = 6;
 const users = [1, 2, 3];

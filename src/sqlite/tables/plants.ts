@@ -15,6 +15,7 @@ import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare } from '../driver.ts';
+import { isKeyInUse } from '../errors.ts';
 import type { IdempotencyKeys } from './idempotency-keys.ts';
 import type { Log } from './log.ts';
 import type { Stores } from './stores.ts';
@@ -33,8 +34,7 @@ export function openPlants(
   );
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
   const insert = prepare(`
-    INSERT INTO plants (store, id, owner, tag, name, position) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING`);
+    INSERT INTO plants (store, id, owner, tag, name, position) VALUES (?, ?, ?, ?, ?, ?)`);
   const updateOne = prepare(
     'UPDATE plants SET name = ?3, tag = ?4, position = ?5 WHERE store = ?1 AND id = ?2',
   );
@@ -90,15 +90,23 @@ export function openPlants(
     }
   }
 
+  /** Returns false if the id is in use. */
+  function add(store: number, { id, owner, tag, name, position }: StoredPlant): boolean {
+    try {
+      insert.run(store, id, owner, tag, name, position);
+      return true;
+    } catch (error) {
+      if (isKeyInUse(error)) return false;
+      throw error;
+    }
+  }
+
   /** Returns false, without a change, if the id of a new plant is not free. */
   function write(store: number, effect: Effect): boolean {
     const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
-    else {
-      const { name, tag, owner } = after;
-      if (before !== undefined) updateOne.run(store, id, name, tag, position);
-      else if (insert.run(store, id, owner, tag, name, position).changes === 0) return false;
-    }
+    else if (before !== undefined) updateOne.run(store, id, after.name, after.tag, position);
+    else if (!add(store, after)) return false;
     if (before?.owner !== after?.owner) {
       if (before !== undefined) counts.add(store, before.owner, -1);
       if (after !== undefined) counts.add(store, after.owner, 1);

@@ -20,81 +20,95 @@ export type Call = {
 
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
-/** A change as a tuple: of an object, most of the cost would be copying its keys. */
+/** A change as a flat tuple: of objects, most of the cost would be copying their keys. */
 type PackedChange =
   | readonly [
       'create',
-      ...Author,
+      ...Head,
       id: number | undefined,
       owner: number,
       name: string,
       tag: string,
       key: CreateKey | undefined,
+      ...by: Identified,
     ]
   | readonly [
       'update',
-      ...Author,
+      ...Head,
       ...Target,
       condition: Condition | undefined,
       name: string | undefined,
       tag: string | undefined,
+      ...by: Identified,
     ]
-  | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
-  | readonly ['restore', ...Author, ...Target];
-type Author = readonly [store: number, by: Identified, request: string | undefined];
-type Target = readonly [id: number, reach: ChangeReach];
+  | readonly ['delete', ...Head, ...Target, condition: Condition | undefined, ...by: Identified]
+  | readonly ['restore', ...Head, ...Target, ...by: Identified];
+type Head = readonly [store: number, request: string | undefined];
+type Target = readonly [id: number, reach: PackedReach];
+/** Usually the only owner in reach. */
+type PackedReach = ChangeReach | number;
 
 export function pack(change: Change): PackedChange {
   const { kind, store, by, request } = change;
   switch (kind) {
     case 'create': {
       const { id, owner, name, tag, key } = change;
-      return [kind, store, by, request, id, owner, name, tag, key];
+      return [kind, store, request, id, owner, name, tag, key, ...by];
     }
     case 'update': {
       const { id, reach, condition, name, tag } = change;
-      return [kind, store, by, request, id, reach, condition, name, tag];
+      return [kind, store, request, id, packReach(reach), condition, name, tag, ...by];
     }
     case 'delete':
-      return [kind, store, by, request, change.id, change.reach, change.condition];
+      return [kind, store, request, change.id, packReach(change.reach), change.condition, ...by];
     case 'restore':
-      return [kind, store, by, request, change.id, change.reach];
+      return [kind, store, request, change.id, packReach(change.reach), ...by];
   }
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, store, by, request] = packed;
   switch (packed[0]) {
     case 'create': {
-      const [kind, , , , id, owner, name, tag, key] = packed;
+      const [kind, store, request, id, owner, name, tag, key, ...by] = packed;
       return { kind, store, by, request, id, owner, name, tag, key };
     }
     case 'update': {
-      const [kind, , , , id, reach, condition, name, tag] = packed;
-      return { kind, store, by, request, id, reach, condition, name, tag };
+      const [kind, store, request, id, reach, condition, name, tag, ...by] = packed;
+      return { kind, store, by, request, id, reach: unpackReach(reach), condition, name, tag };
     }
     case 'delete': {
-      const [kind, , , , id, reach, condition] = packed;
-      return { kind, store, by, request, id, reach, condition };
+      const [kind, store, request, id, reach, condition, ...by] = packed;
+      return { kind, store, by, request, id, reach: unpackReach(reach), condition };
     }
     case 'restore': {
-      const [kind, , , , id, reach] = packed;
-      return { kind, store, by, request, id, reach };
+      const [kind, store, request, id, reach, ...by] = packed;
+      return { kind, store, by, request, id, reach: unpackReach(reach) };
     }
   }
 }
 
-/** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
+function packReach(reach: ChangeReach): PackedReach {
+  const [read, write] = reach;
+  const isOneOwner = read === write && read !== 'all' && read.length === 1;
+  return isOneOwner ? (read[0] ?? reach) : reach;
+}
+
+function unpackReach(packed: PackedReach): ChangeReach {
+  return typeof packed === 'number' ? [[packed], [packed]] : packed;
+}
+
+/** Writes with consecutive sequence numbers. `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  writes: ReadonlyMap<number, Write>;
+  first: number;
+  writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the sequence number of the write: its result, or a Failure. */
-export type Outcomes = ReadonlyMap<number, unknown>;
+/** By the number of the first write of each batch: the results of its writes, or their Failures. */
+export type Outcomes = ReadonlyMap<number, readonly unknown[]>;
 
 /** A Problem as plain data. */
 export interface Failure {

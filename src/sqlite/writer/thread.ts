@@ -42,7 +42,7 @@ function run(port: MessagePort): void {
       let writes = 0;
       while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
-        writes += next.writes.size;
+        writes += next.writes.length;
         next = receiveMessageOnPort(port)?.message;
       }
       commitBatches(port, batches);
@@ -71,16 +71,17 @@ type Message = Batch | 'close';
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   const [oldest] = batches;
   if (oldest === undefined) return;
-  const writes = batches.flatMap((batch) => [...batch.writes]);
+  const outcomesOf = (each: (write: Write) => unknown): Outcomes =>
+    new Map(batches.map(({ first, writes }) => [first, writes.map(each)]));
   let outcomes: Outcomes;
   try {
     outcomes = connection.write(
-      (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
+      (tables) => outcomesOf((write) => outcomeOf(tables, write)),
       oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
     );
   } catch (error) {
     const failure = toFailure(error); // they share the transaction
-    outcomes = new Map(writes.map(([number]) => [number, failure]));
+    outcomes = outcomesOf(() => failure);
   }
   port.postMessage(outcomes);
 }
