@@ -13,7 +13,7 @@ import { sql, type Statement, type Query } from '../sql/statement.ts';
 import type { Connection } from './pool/connection.ts';
 import { problemOf, settled } from './errors.ts';
 import { refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
-import { newGrantsVersion } from './tables/grants-version.ts';
+import { newGrantsVersion } from './tables/grants.ts';
 import { keyOf } from './tables/names.ts';
 import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
