@@ -5,9 +5,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { maxPending } from '../../shared/pending.ts';
 import type { WriteSettings } from '../../storage.ts';
-import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
+import {
+  maxPendingWrites,
+  outcomeUnknown,
+  Problem,
+  storageUnavailable,
+  tooManyWrites,
+} from '../../problem.ts';
 import {
   codeOf,
   isConnectionLost,
@@ -56,7 +61,7 @@ export class Writer {
 
   /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
   async write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
-    if (this.#pending.size >= maxPending) throw tooManyWrites();
+    if (this.#pending.size >= maxPendingWrites) throw tooManyWrites();
     const queued: QueuedChange = {
       change,
       sinceMs: performance.now(),
