@@ -15,7 +15,7 @@ import {
   type Rate,
   type RateLimiter,
 } from '../../shared/token-buckets.ts';
-import { clientAt, TrustedProxies } from './client-address.ts';
+import { TrustedProxies } from './client-address.ts';
 
 export interface Limits {
   /** The rate of requests with one token, and those created with it. */
@@ -42,9 +42,9 @@ export class RequestLimits {
   readonly #failures: Limited<TokenBuckets> | undefined;
   readonly #maxInProgress: number;
   readonly #inProgress = new Map<string, number>();
-  readonly #proxies: TrustedProxies | undefined;
+  readonly #proxies: TrustedProxies;
   readonly #log: Logger;
-  #hasWarnedOfProxy = false;
+  #canWarnOfProxy: boolean;
   /** Each family and each client is logged at most once a minute. */
   readonly #reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
 
@@ -55,15 +55,14 @@ export class RequestLimits {
       authFailures &&
       limited('failed-authentication', authFailures, new TokenBuckets(authFailures));
     this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
-    this.#proxies = trustedProxies.length === 0 ? undefined : new TrustedProxies(trustedProxies);
+    this.#proxies = new TrustedProxies(trustedProxies);
+    this.#canWarnOfProxy = trustedProxies.length === 0;
     this.#log = log;
   }
 
   /** The client of a request, which can be behind trusted proxies. */
   clientOf({ raw }: FastifyRequest): string {
-    return clientAt(
-      this.#proxies === undefined ? raw.socket.remoteAddress : this.#proxies.clientOf(raw),
-    );
+    return this.#proxies.clientOf(raw);
   }
 
   /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
@@ -89,8 +88,8 @@ export class RequestLimits {
     const state = failed ? buckets.take(client) : buckets.peek(client);
     if (state.isAllowed) return;
     const { 'x-forwarded-for': forwardedFor, forwarded = forwardedFor } = request.headers;
-    if (forwarded !== undefined && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
-      this.#hasWarnedOfProxy = true;
+    if (forwarded !== undefined && this.#canWarnOfProxy) {
+      this.#canWarnOfProxy = false;
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
     this.#report(client, { client }, `more than ${rate} failed authentications`);
