@@ -15,7 +15,6 @@ import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, type PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
-import { assertConnected } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
@@ -83,12 +82,12 @@ export function plantRoutes(
     const page = request.page ?? readPage(request, caller);
     if (page !== undefined) return lists.sendShortPage(request, reply, await page);
     const { tag, q, fields = defaultFields } = query;
-    const filter = { tag, q, fields, assertWanted: () => assertConnected(reply) };
+    const filter = { tag, q, fields };
     return lists.send(request, reply, {
       query,
       maxBatchItems: 1_000,
-      read: async ({ after = 0, limit }) => {
-        const { json, next } = await storage.plants.list(caller, { after, limit, ...filter });
+      read: async ({ after = 0, ...range }) => {
+        const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };
       },
     });
@@ -129,13 +128,12 @@ export function plantRoutes(
   routes.get('/bin', optionsOf(operations.listDeletedPlants), async (request, reply) => {
     const { query, grant } = request;
     const { caller } = grant;
-    const assertWanted = () => assertConnected(reply);
     return lists.send(request, reply, {
       query,
       maxBatchItems: 200,
-      read: async ({ after = '', limit }) => {
-        const wanted = { after: parsePosition(after) ?? binStart, limit, assertWanted };
-        const page = await storage.log.deleted(caller, wanted);
+      read: async ({ after = '', ...range }) => {
+        const position = parsePosition(after) ?? binStart;
+        const page = await storage.log.deleted(caller, { after: position, ...range });
         const users = page.plants.flatMap(({ owner, deletedBy = owner }) => [owner, deletedBy]);
         const names = await storage.users.namesOf(caller.store, users);
         const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
