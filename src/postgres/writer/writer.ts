@@ -5,8 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { maxPending } from '../../shared/pending.ts';
-import type { WriteSettings } from '../../storage.ts';
+import { maxPending, type WriteSettings } from '../../storage.ts';
 import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
 import {
   codeOf,

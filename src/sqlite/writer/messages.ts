@@ -47,17 +47,17 @@ export function unpack(packed: PackedChange): Change {
   return members as Partial<Members> as Change; // as it was before `pack`
 }
 
-/** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
+/** `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  writes: ReadonlyMap<number, Write>;
+  writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the sequence number of the write: its result, or a Failure. */
-export type Outcomes = ReadonlyMap<number, unknown>;
+/** For each batch of a commit, in the order of their arrival: the result of each write, or its Failure. */
+export type Outcomes = readonly (readonly unknown[])[];
 
 /** A Problem as plain data. */
 export interface Failure {

@@ -44,7 +44,7 @@ function run(port: MessagePort): void {
       let writes = 0;
       while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
-        writes += next.writes.size;
+        writes += next.writes.length;
         next = receiveMessageOnPort(port)?.message;
       }
       commitBatches(port, batches);
@@ -73,16 +73,15 @@ type Message = Batch | 'close';
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   const [oldest] = batches;
   if (oldest === undefined) return;
-  const writes = batches.flatMap((batch) => [...batch.writes]);
   let outcomes: Outcomes;
   try {
     outcomes = connection.write(
-      (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
+      (tables) => batches.map(({ writes }) => writes.map((write) => outcomeOf(tables, write))),
       oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
     );
   } catch (error) {
     const failure = toFailure(error); // they share the transaction
-    outcomes = new Map(writes.map(([number]) => [number, failure]));
+    outcomes = batches.map(({ writes }) => writes.map(() => failure));
   }
   port.postMessage(outcomes);
 }

@@ -5,19 +5,19 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
+import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { Pending } from '../../shared/pending.ts';
-import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
-import type { ResultOf } from '../../sql/write.ts';
 import type { Writes } from '../../sql/named-writes.ts';
+import type { ResultOf } from '../../sql/write.ts';
+import { maxPending } from '../../storage.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
   pack,
-  type DiskFailed,
-  type Outcomes,
   type Batch,
   type Call,
+  type DiskFailed,
+  type Outcomes,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -30,14 +30,21 @@ const outcomeTimeoutMs = 20_000;
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
+interface PendingWrite extends PromiseWithResolvers<unknown> {
+  readonly write: Write;
+}
+
 export class Writer {
   readonly #data: ThreadData;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
-  readonly #pending = new Pending<unknown>();
-  /** Writes of this event loop iteration. */
-  #unsent = new Map<number, Write>();
+  /** The number of writes without an outcome. */
+  #pending = 0;
+  /** Those of this event loop iteration. */
+  #unsent: PendingWrite[] = [];
+  /** The messages with the others. The thread responds in the same order. */
+  #sent: { readonly sinceMs: number; readonly writes: readonly PendingWrite[] }[] = [];
 
   /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
   constructor(data: ThreadData, onDiskFailure: (cause: unknown) => void) {
@@ -58,11 +65,13 @@ export class Writer {
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
   async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
-    const [number, result] = this.#pending.add();
-    this.#unsent.set(number, write);
-    if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
-    if (this.#unsent.size === maxBatchWrites) this.#flush();
-    return result;
+    if (this.#pending >= maxPending) throw tooManyWrites();
+    this.#pending++;
+    const pending = { write, ...Promise.withResolvers<unknown>() };
+    this.#unsent.push(pending);
+    if (this.#unsent.length === 1) process.nextTick(() => this.#flush());
+    if (this.#unsent.length === maxBatchWrites) this.#flush();
+    return pending.promise;
   }
 
   /** Starts the thread, which the first write would do otherwise. */
@@ -81,17 +90,17 @@ export class Writer {
   }
 
   #flush(): void {
-    if (this.#unsent.size === 0) return;
     const writes = this.#unsent;
-    this.#unsent = new Map();
+    if (writes.length === 0) return;
+    this.#unsent = [];
     try {
       this.start();
-      const batch: Batch = { sentMs: nowMs(), writes };
+      const batch: Batch = { sentMs: nowMs(), writes: writes.map(({ write }) => write) };
       this.#thread?.postMessage(batch);
+      this.#sent.push({ sinceMs: performance.now(), writes });
     } catch (error) {
       // The thread could not be started, so nothing was sent.
-      const problem = storageUnavailable(error);
-      for (const number of writes.keys()) this.#pending.reject(number, problem);
+      this.#reject(writes, storageUnavailable(error));
     }
   }
 
@@ -103,9 +112,10 @@ export class Writer {
       this.#rejectSent(cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
-      if (!('diskFailure' in message)) return this.#reportOutcomes(message);
-      this.#diskFailure = message.diskFailure;
-      this.#onDiskFailure(message.diskFailure);
+      if ('diskFailure' in message) {
+        this.#diskFailure = message.diskFailure;
+        this.#onDiskFailure(message.diskFailure);
+      } else if (this.#thread === thread) this.#reportOutcomes(message);
     });
     thread.on('error', onLost);
     thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
@@ -117,29 +127,41 @@ export class Writer {
     const couldNotStart =
       cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_INIT_FAILED';
     const problem = couldNotStart ? storageUnavailable(cause) : outcomeUnknown(cause);
-    for (const number of this.#pending.numbers()) {
-      if (!this.#unsent.has(number)) this.#pending.reject(number, problem);
-    }
+    for (const { writes } of this.#sent.splice(0)) this.#reject(writes, problem);
   }
 
-  #reportOutcomes(outcomes: Outcomes): void {
-    const [first = 0] = outcomes.keys();
-    const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
-    for (const [number, outcome] of outcomes) {
-      if (isFailure(outcome)) {
-        const { kind, detail, ...more } = outcome.problem;
-        this.#pending.reject(number, new Problem(kind, detail, more));
-      } else this.#pending.resolve(number, outcome);
+  #reject(writes: readonly PendingWrite[], problem: Problem): void {
+    this.#pending -= writes.length;
+    for (const { reject } of writes) reject(problem);
+  }
+
+  #reportOutcomes(ofBatches: Outcomes): void {
+    const sinceMs = this.#sent[0]?.sinceMs ?? performance.now();
+    for (const outcomes of ofBatches) {
+      const { writes = [] } = this.#sent.shift() ?? {};
+      this.#pending -= writes.length;
+      for (const [at, { resolve, reject }] of writes.entries()) {
+        const outcome = outcomes[at];
+        if (!isFailure(outcome)) resolve(outcome);
+        else {
+          const { kind, detail, ...more } = outcome.problem;
+          reject(new Problem(kind, detail, more));
+        }
+      }
     }
-    if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
-      const durationMs = performance.now() - sinceMs;
-      commitChannel.publish({ writes: outcomes.size, durationMs });
+    const all = ofBatches.flat();
+    if (commitChannel.hasSubscribers && !all.every(isFailure)) {
+      commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
     }
   }
 
   /** Call it regularly: a disk that hangs must not block requests forever. */
   rejectOverdue(): void {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
-    this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
+    const beforeMs = performance.now() - outcomeTimeoutMs;
+    for (const { sinceMs, writes } of this.#sent) {
+      if (sinceMs >= beforeMs) return;
+      for (const { reject } of writes) reject(problem); // they still count as pending
+    }
   }
 }
