@@ -6,7 +6,7 @@ import type { AppOptions } from '../../http/app.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { createDrain } from '../../http/server/drain.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
-import { Retention } from '../../log/retention.ts';
+import { createRetention } from '../../log/retention.ts';
 import { isProblem, Problem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -105,7 +105,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
 
 /** Until the service has to stop. */
 async function removeOldChanges(storage: Storage, { options, stop, log }: Run): Promise<void> {
-  const retention = new Retention(storage.log, {
+  const retention = createRetention(storage.log, {
     keepMs: options.keepChanges,
     processes: options.workers,
     onClockAhead: (ms) =>
