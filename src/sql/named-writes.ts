@@ -3,9 +3,10 @@ import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
 import { userWrites } from './users.ts';
+import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
-export const writes = {
+const writes = {
   ...logWrites,
   ...retentionWrites,
   ...shareWrites,
@@ -13,3 +14,11 @@ export const writes = {
   ...userWrites,
 };
 export type Writes = typeof writes;
+
+export function namedWrite<Name extends keyof Writes>(
+  name: Name,
+  ...args: Parameters<Writes[Name]>
+): Write<ResultOf<Name>> {
+  // The types have checked this combination, which the compiler cannot follow here.
+  return (writes[name] as (...values: readonly unknown[]) => Write<ResultOf<Name>>)(...args);
+}

@@ -37,7 +37,7 @@ export const retentionWrites = {
         const old = kept === -1 ? changes : changes.slice(0, kept);
         const [last] = old.at(-1) ?? [];
         if (last === undefined) return { result: 0 };
-        return { result: old.length, writes: [[retentionSql.remove, [store, last]]] };
+        return { result: old.length, writes: () => [[retentionSql.remove, [store, last]]] };
       },
     }),
 
@@ -48,7 +48,7 @@ export const retentionWrites = {
       reads: [],
       decide: () => ({
         result: undefined,
-        writes: [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
+        writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
       }),
     }),
 };

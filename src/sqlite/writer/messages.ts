@@ -2,6 +2,7 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
+import type { ChangeReach } from '../../access/access.ts';
 import type { Change, Creation, Update } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
@@ -17,7 +18,7 @@ export type Call = {
 
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
-/** A change as a tuple: of an object, most of the cost would be copying its keys. */
+/** A change as a flat tuple: of objects, most of the cost would be copying their keys. */
 type PackedChange = readonly ['change', ...values: unknown[]];
 
 /** What the changes of all kinds have. */
@@ -25,16 +26,12 @@ type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
   const all: Partial<Members> = change;
-  const { kind, store, by, request, id, owner, reach, condition, name, tag, key } = all;
-  return ['change', kind, store, by, request, id, owner, reach, condition, name, tag, key];
-}
-
-export function unpack(packed: PackedChange): Change {
-  const [, kind, store, by, request, id, owner, reach, condition, name, tag, key] = packed;
-  const members: Members = {
+  const { kind, store, request, id, owner, condition, name, tag, key } = all;
+  const reach = 'reach' in change ? packReach(change.reach) : undefined;
+  return [
+    'change',
     kind,
     store,
-    by,
     request,
     id,
     owner,
@@ -43,8 +40,22 @@ export function unpack(packed: PackedChange): Change {
     name,
     tag,
     key,
-  };
-  return members as Partial<Members> as Change; // as it was before `pack`
+    ...change.by,
+  ];
+}
+
+export function unpack(packed: PackedChange): Change {
+  const [, kind, store, request, id, owner, packedReach, condition, name, tag, key, ...by] = packed;
+  const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
+  const all: Members = { kind, store, by, request, id, owner, reach, condition, name, tag, key };
+  return all as Partial<Members> as Change; // as it was before `pack`
+}
+
+/** Usually the only owner in reach. */
+function packReach(reach: ChangeReach): ChangeReach | number {
+  const [read, write] = reach;
+  const isOneOwner = read === write && read !== 'all' && read.length === 1;
+  return isOneOwner ? (read[0] ?? reach) : reach;
 }
 
 /** `sentMs` is when they were sent, by nowMs(). */

@@ -142,17 +142,15 @@ export class Writer {
       this.#pending -= writes.length;
       for (const [at, { resolve, reject }] of writes.entries()) {
         const outcome = outcomes[at];
-        if (!isFailure(outcome)) resolve(outcome);
-        else {
+        if (isFailure(outcome)) {
           const { kind, detail, ...more } = outcome.problem;
           reject(new Problem(kind, detail, more));
-        }
+        } else resolve(outcome);
       }
     }
-    const all = ofBatches.flat();
-    if (commitChannel.hasSubscribers && !all.every(isFailure)) {
-      commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
-    }
+    const all = commitChannel.hasSubscribers ? ofBatches.flat() : [];
+    if (all.every(isFailure)) return;
+    commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
   }
 
   /** Call it regularly: a disk that hangs must not block requests forever. */
