@@ -39,12 +39,11 @@ export function openGrants(prepare: Prepare) {
     WHERE stores.name = ? AND users.name = ?`);
   const findReceived = prepare<ReceivedShare>(`SELECT owner, access ${receivedShares}`);
 
-  /** The version of all grants; undefined if it is not known. */
-  let currentVersion: number | undefined;
+  /** The version of all grants; undefined if it can have changed since it was read. */
+  let knownVersion: number | undefined;
 
-  function readVersion(): number {
-    return countChanges.get()?.[0] ?? 0;
-  }
+  const readVersion = () => countChanges.get()?.[0] ?? 0;
+  const currentVersion = () => (knownVersion ??= readVersion());
 
   function find(credential: Credential): Grant | undefined {
     const { tokenHash, claims, store: ofToken } = credential;
@@ -67,15 +66,9 @@ export function openGrants(prepare: Prepare) {
   }
 
   return {
-    /** Each batch of reads calls it in its transaction if another connection has written. */
-    refresh(): void {
-      currentVersion = readVersion();
-    },
-
     /** The known grant if it is current. Undefined if there is no such token, or if the user of a JWT has to be created. */
     current(credential: Credential, known?: Grant): Grant | undefined {
-      const isCurrent = known !== undefined && known.caller.identified[0] === currentVersion;
-      return isCurrent ? known : find(credential);
+      return known?.caller.identified[0] === currentVersion() ? known : find(credential);
     },
 
     /**
@@ -83,16 +76,15 @@ export function openGrants(prepare: Prepare) {
      * throws `invalid-token` if their token was revoked.
      */
     callerSince(store: number, [version, key, , , claims]: Identified): Caller | undefined {
-      currentVersion ??= readVersion();
-      if (version === currentVersion) return undefined;
+      if (version === currentVersion()) return undefined;
       const tokenHash = Buffer.from(key, 'latin1');
       const credential = claims === undefined ? { tokenHash, store } : { tokenHash, claims };
       return unrevokedCaller(find(credential));
     },
 
-    /** Call it after each write that can change grants, and after a rollback. */
+    /** Call it after each write that can change grants, of any connection, and after a rollback. */
     clearVersion(): void {
-      currentVersion = undefined;
+      knownVersion = undefined;
     },
   };
 }
