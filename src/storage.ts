@@ -59,9 +59,6 @@ export interface Storage extends AsyncDisposable {
   warmUp?(): void;
 }
 
-/** Maximum number of pending writes of a process; more are refused immediately. */
-export const maxPending = 4_096;
-
 /** What the writes of a process depend on, and its reads of the log. */
 export interface WriteSettings {
   /** None by default. */

@@ -29,6 +29,7 @@ const translations: readonly (readonly [pattern: RegExp, replacement: string])[]
   [/ORDER BY changes\.position/g, 'ORDER BY changes.key'],
   [/plant_store\.named_stores/g, 'stores'],
   [/plant_store\./g, ''],
+  [/\bstores\.grants\b/g, '(SELECT count FROM grant_changes)'],
   [/= ANY \(\$(\d+)::bytea\[\]\)/g, 'IN (SELECT unhex(value) FROM json_each(?$1) AS given)'],
   [/= ANY \(\$(\d+)::\w+\[\]\)/g, 'IN (SELECT value FROM json_each(?$1) AS given)'],
   [/\/\* (INDEXED BY \w+) \*\//g, '$1'], // without statistics, the plan would be another one

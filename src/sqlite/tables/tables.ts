@@ -21,7 +21,7 @@ export function openTables(
   const statements = openStatements(prepare);
   const hasLog = keepChangesMs !== 0;
   const parts = {
-    grants: openGrants(prepare),
+    grants: openGrants(prepare, statements),
     counts: openCounts(prepare, quotas),
     stores,
     statements,

@@ -28,20 +28,8 @@ export function pack(change: Change): PackedChange {
   const all: Partial<Members> = change;
   const { kind, store, request, id, owner, condition, name, tag, key } = all;
   const reach = 'reach' in change ? packReach(change.reach) : undefined;
-  return [
-    'change',
-    kind,
-    store,
-    request,
-    id,
-    owner,
-    reach,
-    condition,
-    name,
-    tag,
-    key,
-    ...change.by,
-  ];
+  const plant = [id, owner, reach, condition, name, tag, key];
+  return ['change', kind, store, request, ...plant, ...change.by];
 }
 
 export function unpack(packed: PackedChange): Change {
@@ -52,10 +40,10 @@ export function unpack(packed: PackedChange): Change {
 }
 
 /** Usually the only owner in reach. */
-function packReach(reach: ChangeReach): ChangeReach | number {
+function packReach(reach: ChangeReach): ChangeReach | number | undefined {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
-  return isOneOwner ? (read[0] ?? reach) : reach;
+  return isOneOwner ? read[0] : reach;
 }
 
 /** `sentMs` is when they were sent, by nowMs(). */

@@ -5,11 +5,16 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
-import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
+import {
+  maxPendingWrites,
+  outcomeUnknown,
+  Problem,
+  storageUnavailable,
+  tooManyWrites,
+} from '../../problem.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import type { Writes } from '../../sql/named-writes.ts';
 import type { ResultOf } from '../../sql/write.ts';
-import { maxPending } from '../../storage.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
@@ -65,7 +70,7 @@ export class Writer {
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
   async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
-    if (this.#pending >= maxPending) throw tooManyWrites();
+    if (this.#pending >= maxPendingWrites) throw tooManyWrites();
     this.#pending++;
     const pending = { write, ...Promise.withResolvers<unknown>() };
     this.#unsent.push(pending);
