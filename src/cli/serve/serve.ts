@@ -6,7 +6,7 @@ import type { AppOptions } from '../../http/app.ts';
 import type { Limits } from '../../http/auth/request-limits.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
-import { Retention } from '../../log/retention.ts';
+import { createRetention } from '../../log/retention.ts';
 import { isProblem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
@@ -139,7 +139,7 @@ async function openLimits(
 
 /** Until the service has to stop. */
 async function removeOldChanges(storage: Storage, { options, stop, log }: Run): Promise<void> {
-  const retention = new Retention(storage.log, {
+  const retention = createRetention(storage.log, {
     keepMs: options.keepChanges,
     processes: options.workers,
     onClockAhead: (ms) =>
