@@ -38,7 +38,7 @@ export class PostgresEngine implements Engine {
     values: readonly unknown[],
     turn?: string,
   ): Promise<R[]> {
-    if (store === undefined) return (await this.#servers.anyServer()).read(statement, values);
+    if (store === undefined) return (await this.#servers.ofStore(store)).read(statement, values);
     const read = () => this.#servers.read(store, statement, values, turn);
     return turn === undefined ? read() : this.#servers.placeOf(store).scanSteps.run(turn, read);
   }
@@ -57,9 +57,7 @@ export class PostgresEngine implements Engine {
     if (store !== undefined && needsLock) {
       return (await this.#writeLocked(store, write)) as ResultOf<Name>; // of this write
     }
-    const server = await (store === undefined
-      ? this.#servers.anyServer()
-      : this.#servers.ofStore(store));
+    const server = await this.#servers.ofStore(store);
     const rows = await Promise.all(write.reads.map((query) => server.read(...query)));
     const { result, writes } = outcomeOf(write, rows, 0);
     if (writes.length > 0) await server.transact(...writes);
