@@ -11,7 +11,7 @@ import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
-import { available, connect, leaving, serviceUrl } from './connection.ts';
+import { connect, leaving, serviceUrl, waiting } from './connection.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 
 /** Other services can have another path of the same origin. */
@@ -35,14 +35,14 @@ export function can(scope: Scope): boolean {
   return info?.scopes.includes(scope) === true;
 }
 
-/** The service refuses this with the tokens of an identity provider. */
-export function canCreateTokens(): boolean {
-  return isOfService(token);
+type Place = 'sign-in' | 'renew';
+const forms: Record<Place, Form> = { 'sign-in': acceptAt('sign-in'), renew: acceptAt('renew') };
+if (provider !== undefined) {
+  setText('sign-in-start', `Sign in with ${provider.host}`);
+  setText('renew-start', `Sign in again with ${provider.host}`);
+  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
+  for (const place of ['sign-in', 'renew']) show(`${place}-on`);
 }
-
-const signInForm = tokenForm('sign-in');
-tokenForm('renew');
-if (provider !== undefined) offer(provider);
 onPress('sign-out', signOut);
 
 /** Opens a store. `opened` is called when one opens, or the scopes change. */
@@ -52,32 +52,27 @@ export async function start(opened: () => void): Promise<void> {
   await open();
 }
 
-/** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
-function tokenForm(name: string): Form {
-  const field = byId(`${name}-token`, HTMLInputElement);
-  const form = new Form(name, async () => {
+/** Accepts a token in a form, and offers the way to the identity provider. The field keeps a token with a fault. */
+function acceptAt(place: Place): Form {
+  const field = byId(`${place}-token`, HTMLInputElement);
+  onPress(`${place}-start`, async () => {
+    setText(`${place}-on-fault`, '');
+    await provider?.start().catch((error: unknown) => showFault(place, error));
+  });
+  return new Form(place, async () => {
     try {
       await enter(findToken(field.value));
       field.value = '';
     } catch (error) {
-      form.fault('token', faultOf(error));
+      showFault(place, error);
     }
   });
-  return form;
 }
 
-/** Shows the buttons that lead to the identity provider. */
-function offer({ host }: SignOn): void {
-  setText('sign-in-start', `Sign in with ${host}`);
-  setText('renew-start', `Sign in again with ${host}`);
-  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
-  for (const place of ['sign-in', 'renew']) {
-    show(`${place}-on`);
-    onPress(`${place}-start`, async () => {
-      setText(`${place}-on-fault`, '');
-      await provider?.start().catch((error: unknown) => showSignOnFault(place, error));
-    });
-  }
+/** Shows what is wrong with a token beside its field, and why the provider signs nobody in beside its button. */
+function showFault(place: Place, error: unknown): void {
+  if (error instanceof SignOnFailed) setText(`${place}-on-fault`, error.message);
+  else forms[place].fault('token', faultOf(error));
 }
 
 /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
@@ -91,8 +86,7 @@ async function open(): Promise<void> {
     show('opening', info === undefined);
     if (link !== undefined) await enter(findToken(link), { isLink: true });
   } catch (error) {
-    if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
-    else if (info === undefined) signInForm.fault('token', faultOf(error));
+    if (info === undefined || error instanceof SignOnFailed) showFault('sign-in', error);
     else toast(`The link did not open a store. ${faultOf(error)}`);
   } finally {
     // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
@@ -123,20 +117,19 @@ async function openAgain(link: string | undefined): Promise<void> {
 
 /** Gets another token without the user. Resolves to false if that is not possible. */
 async function refresh(): Promise<boolean> {
-  const another = await provider?.refresh();
-  if (another === undefined) return false;
   try {
-    await enter(another);
-    return true;
+    const another = await provider?.refresh();
+    if (another !== undefined) await enter(another);
+    return another !== undefined;
   } catch (error) {
-    if (error instanceof PlantStoreError) return false;
+    if (error instanceof PlantStoreError || error instanceof SignOnFailed) return false;
     throw error;
   }
 }
 
 /** The token for a call. If the service has refused the one in use, all calls wait for the next one. */
 async function tokenAfter(refused: string | undefined): Promise<string> {
-  await available(); // a new call would fail too
+  await waiting; // a new call would fail too
   // Another call may have got a new token meanwhile.
   if (refused !== token) return token;
   renewing ??= renew().finally(() => {
@@ -209,11 +202,6 @@ function questionAbout(before: Token, next: Token): Question {
   };
 }
 
-function showSignOnFault(place: string, error: unknown): void {
-  if (!(error instanceof SignOnFailed)) throw error;
-  setText(`${place}-on-fault`, error.message);
-}
-
 /** What is wrong with a pasted token, for the person who pasted it. */
 class Malformed extends Error {
   override readonly name = 'Malformed';
@@ -247,7 +235,9 @@ function showIdentity({ user, store: name, role, scopes, expiresAt, id }: Token)
   setText('who-user', user);
   show('store-name');
   show('who');
-  document.body.dataset['scopes'] = scopes.join(' '); // controls.css shows what these grant
+  // The service refuses to create tokens with those of an identity provider.
+  const rights = [...scopes, ...(isOfService(token) ? ['tokens:create'] : [])];
+  document.body.dataset['rights'] = rights.join(' '); // controls.css hides what needs others
   setFacts('identity-facts', {
     User: user,
     Store: name,
