@@ -9,7 +9,7 @@ import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
 import { checkNodeSql, checkServer } from '../schema/check.ts';
 import { Pool, type PoolOptions } from '../pool/pool.ts';
-import { ShardMap, shardSql, type Shard } from './shard-map.ts';
+import { ShardMap, shardSql } from './shard-map.ts';
 import { onShard } from './shard-statement.ts';
 
 /** The `groupid` of the coordinator, which is the only node that can change the schema. */
