@@ -20,11 +20,9 @@ export async function openLimits(
     trustedProxies: options.trustProxy,
   };
   if (rate === 'off') return limits;
-  if (redis === undefined)
-    return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
+  if (redis === undefined) return { ...limits, requests: new TokenBuckets(rate) };
   const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
     refuseMissing('@redis/client'),
   );
-  const limiter = stack.use(await RedisRateLimiter.connect(redis, rate, log));
-  return { ...limits, requests: { rate, limiter } };
+  return { ...limits, requests: stack.use(await RedisRateLimiter.connect(redis, rate, log)) };
 }
