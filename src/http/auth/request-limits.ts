@@ -8,6 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import {
   formatRate,
   TokenBuckets,
@@ -32,7 +33,7 @@ export class RequestLimits {
   readonly #requests: RateLimiter | undefined;
   readonly #failures: TokenBuckets | undefined;
   readonly #maxInProgress: number;
-  readonly #inProgress = new Map<string, number>();
+  readonly #inProgress: FairSemaphore;
   readonly #proxies: TrustedProxies;
   readonly #log: Logger;
   #canWarnOfProxy: boolean;
@@ -44,6 +45,7 @@ export class RequestLimits {
     this.#requests = requests;
     this.#failures = authFailures && new TokenBuckets(authFailures);
     this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
+    this.#inProgress = new FairSemaphore({ maxOfKey: this.#maxInProgress });
     this.#proxies = new TrustedProxies(trustedProxies);
     this.#canWarnOfProxy = trustedProxies.length === 0;
     this.#log = log;
@@ -91,26 +93,18 @@ export class RequestLimits {
   /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
   #enter(grant: Grant, reply: FastifyReply): void {
     const max = this.#maxInProgress;
-    if (max === Infinity) return;
+    if (max === Infinity || reply.raw.destroyed) return; // no `close` would follow
     const { family } = grant;
-    const inProgress = this.#inProgress.get(family) ?? 0;
-    if (inProgress >= max) {
-      this.#reportGrant(grant, `more than ${max} in progress`);
-      reply
-        .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
-        .header('ratelimit', '"in-progress";r=0');
-      throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
+    if (this.#inProgress.tryAcquire(family)) {
+      // Before the listener that starts the next request of the connection (connections.ts).
+      reply.raw.prependListener('close', () => this.#inProgress.release(family));
+      return;
     }
-    if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
-    this.#inProgress.set(family, inProgress + 1);
-    // Before the listener that starts the next request of the connection (connections.ts).
-    reply.raw.prependListener('close', () => this.#leave(family));
-  }
-
-  #leave(family: string): void {
-    const left = (this.#inProgress.get(family) ?? 0) - 1;
-    if (left > 0) this.#inProgress.set(family, left);
-    else this.#inProgress.delete(family);
+    this.#reportGrant(grant, `more than ${max} in progress`);
+    reply
+      .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
+      .header('ratelimit', '"in-progress";r=0');
+    throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
   }
 
   #reportGrant(grant: Grant, limit: string): void {
