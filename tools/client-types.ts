@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
-import { problemResponses } from '../src/http/response/problems.ts';
+import { problemKinds } from '../src/problem.ts';
 import { openapiFile } from './openapi.ts';
 import type { Schema } from './reference/openapi.ts';
 
@@ -22,7 +22,7 @@ export async function clientTypesText(): Promise<string> {
   const declarations = [
     ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
     declaration('ProblemKind', {
-      enum: Object.keys(problemResponses),
+      enum: Object.keys(problemKinds),
       description: 'The kinds of problems that the service responds with.',
     }),
   ];

@@ -26,16 +26,14 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
     return new SqliteStorage(fileOf(url), { onLongWait: () => reportLock(url), ...options });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissing('pg'));
-  const storage = new PostgresStorage(url, options);
-  const { canBeUnavailable = false } = options;
-  try {
-    await (canBeUnavailable ? storage.openWithTimeout() : closeOnSignal(storage, storage.open()));
-  } catch (error) {
-    if (!(canBeUnavailable && error instanceof Problem)) {
-      await storage[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
+  await using opening = new AsyncDisposableStack();
+  const storage = opening.use(new PostgresStorage(url, options));
+  if (options.canBeUnavailable) {
+    await storage.openWithTimeout().catch((error: unknown) => {
+      if (!(error instanceof Problem)) throw error;
+    });
+  } else await closeOnSignal(storage, storage.open());
+  opening.move();
   return storage;
 }
 
@@ -47,10 +45,9 @@ export async function openExisting(
   try {
     return await openStorage(url, { ...options, create: false });
   } catch (error) {
-    const isMissing =
-      error instanceof Refusal && ['no-file', 'missing-schema'].includes(error.kind ?? '');
-    if (!isMissing) throw error;
-    return undefined;
+    const kind = error instanceof Refusal ? error.kind : undefined;
+    if (kind === 'no-file' || kind === 'missing-schema') return undefined;
+    throw error;
   }
 }
 

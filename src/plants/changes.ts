@@ -5,8 +5,8 @@
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
-import type { NewPlant, PlantPatch } from './plant.ts';
-import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
+import type { NewPlant } from './plant.ts';
+import type { ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
 
 export type Change = Creation | Update | Deletion | Restoration;
 
@@ -85,42 +85,30 @@ export function creationOf(
   };
 }
 
-export function updateOf(
-  caller: Caller,
-  id: number,
-  { name, tag }: PlantPatch,
-  { condition, request }: ChangeOptions = {},
-): Update {
-  const patch = { name, tag: tag === null ? '' : tag };
-  return { kind: 'update', ...plantFor(caller, id, request), condition, ...patch };
-}
-
-export function deletionOf(
-  caller: Caller,
-  id: number,
-  { condition, request }: ChangeOptions = {},
-): Deletion {
-  return { kind: 'delete', ...plantFor(caller, id, request), condition };
-}
-
-export function restorationOf(
-  caller: Caller,
-  id: number,
-  { request }: ChangeOptions = {},
-): Restoration {
-  return { kind: 'restore', ...plantFor(caller, id, request) };
-}
-
 function plantFor(caller: Caller, id: number, request: string | undefined): OfPlant {
   const { store, identified: by } = caller;
   return { store, reach: changeReachOf(caller), id, by, request };
 }
 
-/** The plant that the change, or an earlier one with its key, created. */
-export function createdPlant(
-  { owner, name, tag }: Creation,
-  result: ChangeResults['create'],
-): CreatedPlant {
-  const isReplay = typeof result === 'object';
-  return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
+/** The writes of a storage of plants, by what carries out a change. */
+export function plantWrites(
+  write: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
+): Pick<PlantStorage, 'create' | 'update' | 'delete' | 'restore'> {
+  return {
+    async create(...args) {
+      const creation = creationOf(...args);
+      const { owner, name, tag } = creation;
+      const result = await write(creation);
+      const isReplay = typeof result === 'object';
+      return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
+    },
+    async update(caller, id, { name, tag }, { condition, request } = {}) {
+      const patch = { name, tag: tag === null ? '' : tag };
+      return write({ kind: 'update', ...plantFor(caller, id, request), condition, ...patch });
+    },
+    delete: async (caller, id, { condition, request } = {}) =>
+      write({ kind: 'delete', ...plantFor(caller, id, request), condition }),
+    restore: async (caller, id, { request } = {}) =>
+      write({ kind: 'restore', ...plantFor(caller, id, request) }),
+  };
 }

@@ -12,7 +12,7 @@ import { idInUse, idTaken } from '../problem.ts';
 import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
 import { assertCondition } from './condition.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
-import { maxId } from './ids.ts';
+import { assignId } from './ids.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 import { assertRoom, type PlantCounter, type Quotas } from './quota.ts';
 
@@ -131,7 +131,7 @@ function create({ owner, id: wanted, name, tag, key }: Creation, facts: Facts): 
   const earlier = key && facts.key(owner, key[0]);
   if (key && earlier) return { result: { id: plantOfKey(earlier, key) } };
   const { lastId } = facts;
-  const id = wanted ?? (lastId < maxId ? lastId + 1 : facts.randomFreeId());
+  const id = wanted ?? assignId(lastId, () => facts.randomFreeId());
   if (id <= lastId && facts.plant(id) !== undefined) throw idTaken(id);
   const stored = key && { user: owner, key: key[0], fingerprint: key[1], plant: id };
   const after = { id, name, tag, owner };

@@ -2,24 +2,20 @@
  * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
  * server that has it.
  */
-import { Refusal } from '../refusal.ts';
 import { nameOf, type Address } from './pool/address.ts';
 import { distribute } from './citus/citus.ts';
 import { CitusNodes } from './citus/nodes.ts';
 import { isElsewhere } from './citus/shard-statement.ts';
 import type { Row, Statement } from '../sql/statement.ts';
 import { Unavailable } from './errors.ts';
-import { Hosts } from './pool/hosts.ts';
-import type { Schema } from '../shared/migrations.ts';
 import { checkServer, checkServerSql } from './schema/check.ts';
+import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Pool } from './pool/pool.ts';
 
 /** How often to check which nodes and shards there are. */
 const locateIntervalMs = 5_000;
 
-export interface ServerEvents {
-  /** Resolves when requests can use the server. Rejects with a Problem. */
-  whenReady?: ((server: Pool) => Promise<void>) | undefined;
+export interface ServersOptions extends ReadinessOptions {
   /** A server is unavailable, or available again if `fault` is undefined. */
   onFault?: ((server: string, fault: unknown) => void) | undefined;
   /** Another primary than the one in use accepts writes, or none does any more if `rival` is undefined. */
@@ -27,35 +23,33 @@ export interface ServerEvents {
 }
 
 export class Servers {
-  readonly #events: ServerEvents;
-  readonly #hosts: Hosts;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   readonly #nodes: CitusNodes;
+  /** Whether requests can use them. */
+  readonly readiness: Readiness;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(address: Address, events: ServerEvents = {}) {
-    this.#events = events;
-    const onFault = (server: string, fault: unknown) => events.onFault?.(server, fault);
-    const name = address.hosts.map(nameOf).join();
-    this.#hosts = new Hosts(address, events.onRival);
-    this.#seed = new Pool(this.#hosts, {
-      name,
-      onFault: (fault) => onFault(name, fault),
+  constructor(address: Address, { onFault, onRival, ...options }: ServersOptions) {
+    this.#seed = new Pool(address, {
+      name: address.hosts.map(nameOf).join(),
+      onFault,
+      onRival,
       check: (connection) => checkServer(connection, checkServerSql),
     });
     this.#nodes = new CitusNodes(address, onFault);
+    this.readiness = new Readiness(this, options);
   }
 
   /** The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). */
   async ofStore(store: number): Promise<Pool> {
-    await this.#events.whenReady?.(this.placeOf(store));
+    await this.readiness.whenReady(this.placeOf(store));
     return this.placeOf(store); // again, because opening the database finds the nodes
   }
 
   /** A server for what every node has, and for statements about all stores, once requests can use it. */
   async anyServer(): Promise<Pool> {
-    await this.#events.whenReady?.(this.any);
+    await this.readiness.whenReady(this.any);
     return this.any;
   }
 
@@ -94,7 +88,7 @@ export class Servers {
 
   /** Whether another primary than the one in use accepts writes. */
   get hasRival(): boolean {
-    return this.#hosts.rival !== undefined;
+    return this.#seed.hosts.rival !== undefined;
   }
 
   /** Whether a transaction on several stores of this server involves no other server. */
@@ -106,14 +100,6 @@ export class Servers {
   get withStores(): readonly Pool[] {
     const { withStores } = this.#nodes;
     return withStores.length > 0 ? withStores : [this.#seed];
-  }
-
-  /** Checks a server, which is unavailable while its commits are not durable. */
-  async check(server: Pool): Promise<Schema> {
-    return server.checkServer().catch((error: unknown) => {
-      if (server === this.#seed || !(error instanceof Refusal)) throw error;
-      throw new Refusal(`${server.name}: ${error.message}`, { cause: error });
-    });
   }
 
   /** The server that can change the schema. Rejects if it cannot be reached. */
@@ -141,7 +127,7 @@ export class Servers {
     const server = this.any;
     const wasEmpty = this.#nodes.isEmpty;
     if (!(await this.#nodes.locateFrom(server))) return false;
-    if (wasEmpty && !this.#nodes.isEmpty) this.#seed.disconnect();
+    if (wasEmpty && !this.#nodes.isEmpty) void this.#seed.disconnect();
     const { coordinator } = this.#nodes;
     if (server === this.#seed && coordinator !== undefined) {
       // The first host of the address can be a failed worker that was started again, with the map from before its failure.

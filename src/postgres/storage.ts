@@ -7,24 +7,23 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { plantWrites } from '../plants/changes.ts';
 import { maxId } from '../plants/ids.ts';
+import type { PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
-import { sql, type Query } from '../sql/statement.ts';
+import { sql } from '../sql/statement.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
-import { Servers, type ServerEvents } from './servers.ts';
-import { Plants } from './tables/plants.ts';
-import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
+import { Servers, type ServersOptions } from './servers.ts';
+import { findPlant, readPage } from './tables/plants.ts';
 import { Grants } from './tables/grants.ts';
 
-interface OpenOptions extends ReadinessOptions, WriteSettings {
-  /** A server is unavailable, or available again if `fault` is undefined. */
-  onServerFault?: ServerEvents['onFault'];
-  onRival?: ServerEvents['onRival'];
+interface OpenOptions extends Omit<ServersOptions, 'onFault'>, WriteSettings {
+  onServerFault?: ServersOptions['onFault'];
 }
 
 /** As long as a name and a tag can be, but too short to be stored elsewhere. */
@@ -50,8 +49,8 @@ const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE 
 
 export class PostgresStorage implements Storage {
   readonly #servers: Servers;
-  readonly #readiness: Readiness;
-  readonly plants: Plants;
+  readonly #engine: PostgresEngine;
+  readonly plants: PlantStorage;
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
   readonly users: UserStorage;
@@ -60,15 +59,11 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
   ) {
-    this.#servers = new Servers(parseAddress(url), {
-      whenReady: (server) => this.#readiness.whenReady(server),
-      onFault: onServerFault,
-      onRival,
-    });
-    this.#readiness = new Readiness(this.#servers, options);
-    const engine = new PostgresEngine(this.#servers, keepChangesMs !== 0);
+    this.#servers = new Servers(parseAddress(url), { ...options, onFault: onServerFault });
+    const engine = new PostgresEngine(this.#servers, { quotas, keepChangesMs });
+    this.#engine = engine;
     const grants = new Grants(this.#servers, engine);
     this.identity = {
       ...openTokens(engine),
@@ -76,30 +71,30 @@ export class PostgresStorage implements Storage {
     };
     this.shares = openShares(engine);
     this.users = openUsers(engine);
-    this.plants = new Plants(this.#servers, { quotas, keepChangesMs }, this.users);
+    this.plants = {
+      ...plantWrites((change) => engine.change(change)),
+      find: (...args) => findPlant(this.#servers, ...args),
+      list: (...args) => readPage(this.#servers, this.users, ...args),
+    };
     this.log = openLog(engine, keepChangesMs);
   }
 
   async open(): Promise<void> {
-    return this.#readiness.open();
+    return this.#servers.readiness.open();
   }
 
   async openWithTimeout(): Promise<void> {
-    return this.#readiness.openWithTimeout();
+    return this.#servers.readiness.openWithTimeout();
   }
 
   async check(): Promise<void> {
-    return this.#readiness.check();
+    return this.#servers.readiness.check();
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
     const server = await this.#servers.ofStore(store);
     if (needsSpace) {
-      const large: Query[] = [
-        [checkSql.addPlant, [store]],
-        [checkSql.addChange, [store]],
-      ];
-      await server.transactInTwo(large, () => []); // rolls back
+      await server.rehearse([checkSql.addPlant, [store]], [checkSql.addChange, [store]]);
     }
     const [, [[hasPrivileges] = []] = []] = await server.transact(
       [checkSql.write, [store]],
@@ -113,8 +108,8 @@ export class PostgresStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#readiness.close();
-    await this.plants.close();
+    await this.#servers.readiness.close();
+    await this.#engine.close();
     await this.#servers.close();
   }
 }

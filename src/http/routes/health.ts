@@ -1,38 +1,31 @@
 /**
  * Health checks: whether the process is alive, and whether it is ready for requests. They reveal nothing else.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
-import type { Operation } from './operation.ts';
-import type { WriteHealth } from './write-health.ts';
+import { operationsOf } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 
-const livez = {
-  operationId: 'livez',
-  summary: 'Check that the process is alive',
-  description: 'Returns 200 as long as the process can respond. Needs no token.',
-  tags: ['health'],
-  security: [],
-  successes: { 200: { description: 'The process is alive.', schema: 'Health' } },
-  problems: [],
-} satisfies Operation;
-
-const readyz = {
-  operationId: 'readyz',
-  summary: 'Check that the service is ready',
-  description:
-    'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
-  tags: ['health'],
-  security: [],
-  successes: { 200: { description: 'The service is ready.', schema: 'Readiness' } },
-  problems: ['storage-unavailable', 'overloaded'],
-} satisfies Operation;
+const { livez, readyz } = operationsOf('health', {
+  livez: {
+    summary: 'Check that the process is alive',
+    description: 'Returns 200 as long as the process can respond. Needs no token.',
+    successes: { 200: { description: 'The process is alive.', schema: 'Health' } },
+  },
+  readyz: {
+    summary: 'Check that the service is ready',
+    description:
+      'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
+    successes: { 200: { description: 'The service is ready.', schema: 'Readiness' } },
+    problems: ['storage-unavailable', 'overloaded'],
+  },
+});
 
 export function healthRoutes(
   app: FastifyInstance,
   storage: Storage,
-  writes: WriteHealth,
+  writeFailure: () => Problem | undefined,
   stopping: AbortSignal,
 ): void {
   const check = shared(() => storage.check());
@@ -45,9 +38,10 @@ export function healthRoutes(
     await check().catch((error: unknown) => {
       throw notReady(error);
     });
-    const failure = writes.failure();
+    const failure = writeFailure();
     if (failure !== undefined) throw notReady(failure, 'ok');
-    return sendReady(reply, storage.hasRival === true);
+    const writes = storage.hasRival === true ? 'other-primary' : 'ok';
+    return sendJson(reply, JSON.stringify({ status: 'ok', reads: 'ok', writes }));
   });
 }
 
@@ -56,11 +50,6 @@ function notReady(error: unknown, reads = 'unavailable'): unknown {
   if (!(error instanceof Problem)) return error;
   const members = { reads, writes: 'unavailable' };
   return new Problem(error.kind, error.detail, { members, cause: error.cause });
-}
-
-function sendReady(reply: FastifyReply, hasRival: boolean): FastifyReply {
-  const writes = hasRival ? 'other-primary' : 'ok';
-  return sendJson(reply, JSON.stringify({ status: 'ok', reads: 'ok', writes }));
 }
 
 /** Shares a check that is in progress, because clients need no token and can request any number. */

@@ -1,34 +1,34 @@
 /**
  * An operation: its input, from which validation and the types of requests derive, and its description in openapi.json.
  */
-import type { TObject, TSchema } from '@sinclair/typebox';
+import type { TObject, TProperties, TSchema } from '@sinclair/typebox';
+import type { Scope } from '../../access/access.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Storage } from '../../storage.ts';
 import type { ProblemKind } from '../../problem.ts';
-import type { Authentication } from '../auth/auth.ts';
-import type { ListOptions } from '../response/send-list.ts';
+import type { Authentication, PageReader } from '../auth/auth.ts';
+import type { Lists } from '../response/send-list.ts';
 
 declare module 'fastify' {
   interface FastifySchema {
     operationId?: string;
+    tags?: string[];
   }
 }
 
 export interface Operation {
-  operationId: string;
   summary: string;
   description: string;
-  tags: string[];
-  /** Empty if it needs no token. */
-  security?: [];
+  /** A token needs one of these, if there are any. Absent if the operation needs no token. */
+  scopes?: readonly Scope[];
   params?: TObject;
   querystring?: TObject;
   body?: TSchema;
   requestHeaders?: readonly ('If-Match' | 'If-None-Match' | 'Idempotency-Key')[];
   /** By status. */
   successes: Record<number, Success>;
-  /** Besides those that every operation can have, or every one with a token or a body. */
-  problems: readonly ProblemKind[];
+  /** Besides those that every operation can have, or every one with a token, with scopes or with a body. */
+  problems?: readonly ProblemKind[];
 }
 
 export interface Success {
@@ -42,17 +42,45 @@ export interface Success {
   headers?: readonly ('ETag' | 'Idempotent-Replayed' | 'Link')[];
 }
 
+/** Input with these members and no others. */
+export function strict<Properties extends TProperties>(properties: Properties) {
+  return Type.Object(properties, { additionalProperties: false });
+}
+
+/** The operations of a tag, by their ids. Those that need a token refuse parameters that they do not name. */
+export function operationsOf<const Table extends Record<string, Operation>>(
+  tag: string,
+  table: Table,
+) {
+  const operations = Object.entries(table).map(([operationId, operation]) => {
+    const querystring = operation.scopes && { querystring: strict({}) };
+    return [operationId, { operationId, tags: [tag], ...querystring, ...operation }];
+  });
+  // Entries lose the types of their keys.
+  return Object.fromEntries(operations) as {
+    [Id in keyof Table]: Table[Id] & { operationId: string; tags: string[] };
+  };
+}
+
 /** What the routes of plants, shares and tokens need. */
-export interface RouteOptions extends ListOptions {
+export interface RouteOptions {
   storage: Storage;
-  authentication: Authentication;
+  optionsOf: ReturnType<typeof optionsFor>;
+  lists: Lists;
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
+  baseUrl: string;
+}
+
+/** Returns a function for the options of routes: who can call an operation, and with which input. */
+export function optionsFor(authentication: Authentication) {
+  return <Schema extends { scopes: readonly Scope[] }>(schema: Schema, readPage?: PageReader) => ({
+    onRequest: authentication.requireScope(schema.scopes, readPage),
+    schema,
+  });
 }
 
 /** There is a maximum, because a page is held in memory. */
 const maxLimit = 1_000;
-
-/** No other parameters. */
-export const strict = { additionalProperties: false };
 
 export function limitOf(items: string) {
   return Type.Optional(

@@ -7,9 +7,8 @@ import { isCitus } from './citus.ts';
 import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
-import { Hosts } from '../pool/hosts.ts';
 import { checkNodeSql, checkServer } from '../schema/check.ts';
-import { Pool } from '../pool/pool.ts';
+import { Pool, type PoolOptions } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { onShard } from './shard-statement.ts';
 
@@ -32,7 +31,7 @@ const identitySql = sql<readonly [cluster: string]>`
 
 export class CitusNodes {
   readonly #address: Address;
-  readonly #onFault: (server: string, fault: unknown) => void;
+  readonly #onFault: PoolOptions['onFault'];
   /** By number, the coordinator first. */
   #nodes = new Map<number, Pool>();
   /**
@@ -44,7 +43,7 @@ export class CitusNodes {
   #identity: string | undefined;
   #isClosed = false;
 
-  constructor(address: Address, onFault: (server: string, fault: unknown) => void) {
+  constructor(address: Address, onFault: PoolOptions['onFault']) {
     this.#address = address;
     this.#onFault = onFault;
   }
@@ -59,7 +58,7 @@ export class CitusNodes {
 
   /** A node that works. */
   get available(): Pool | undefined {
-    return this.#nodes.values().find(({ breaker }) => breaker.isAvailable);
+    return this.#nodes.values().find(({ health }) => health.isAvailable);
   }
 
   get withStores(): readonly Pool[] {
@@ -127,13 +126,15 @@ export class CitusNodes {
     // Before the schema has an identity, a name such as `localhost` could be a node of another cluster.
     const { hosts } = this.#address;
     const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
-    const name = nameOf(named);
-    return new Pool(new Hosts({ ...this.#address, hosts: inOrder }), {
-      name,
-      onFault: (fault) => this.#onFault(name, fault),
-      verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
-      check: (connection) => checkServer(connection, checkNodeSql),
-    });
+    return new Pool(
+      { ...this.#address, hosts: inOrder },
+      {
+        name: nameOf(named),
+        onFault: this.#onFault,
+        verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
+        check: (connection) => checkServer(connection, checkNodeSql),
+      },
+    );
   }
 
   async #checkIdentity(connection: Connection, expected: NodeRow): Promise<void> {

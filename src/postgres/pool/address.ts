@@ -24,6 +24,11 @@ export interface Host {
   port: number;
 }
 
+/** One address of a host. For the directory of a Unix socket, it is that. */
+export interface Place extends Host {
+  ip: string;
+}
+
 export function nameOf({ host, port }: Host): string {
   return `${host}:${port}`;
 }
@@ -47,14 +52,13 @@ const tlsModes = new Map<string | null, Tls['mode']>([
 ]);
 
 const defaultPort = 5_432;
-const maxPort = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const addressForm = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
 /** Throws UsageError if the address is malformed or has an unsupported parameter. */
 export function parseAddress(url: string): Address {
   const [, user, password, hosts = '', database, query] =
-    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@#]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
@@ -72,13 +76,13 @@ export function parseAddress(url: string): Address {
  * The IP addresses of a host. Each one counts as a host, as in libpq, because it can be a standby or down.
  * Resolved for each connection, because a name can move to other addresses.
  */
-export async function resolveHost({ host }: Host): Promise<string[]> {
-  if (isSocket(host) || isIP(host) !== 0) return [host];
+export async function placesOf({ host, port }: Host): Promise<Place[]> {
+  if (isSocket(host) || isIP(host) !== 0) return [{ host, port, ip: host }];
   const found = lookup(host, { all: true }).catch((error: unknown) => {
     throw new ConnectionError(error);
   });
   const addresses = await withTimeout(found, waitTimeoutMs);
-  return addresses.map(({ address }) => address);
+  return addresses.map(({ address: ip }) => ({ host, port, ip }));
 }
 
 /** Options of tls.connect for this host; false if TLS is not used. */
@@ -100,17 +104,15 @@ function isThisMachine(host: string): boolean {
 }
 
 function parseHost(text: string): Host {
-  const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const host = bracketed ?? percentDecode(plain) ?? '';
-  const number = port === undefined ? defaultPort : Number(port);
-  const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
-  const isValid = isHost && number >= 1 && number <= maxPort;
+  const url = URL.parse(`postgres://${text}`);
+  const host = percentDecode(url?.hostname.replace(/^\[|\]$/g, ''));
+  const port = Number(url?.port || defaultPort);
   // The message does not quote it, because it can be a part of a password that is not percent-encoded.
-  if (!isValid)
+  if (host === undefined || port === 0)
     throw new UsageError(
       `The address of the database has no valid host and port: use ${addressForm}.`,
     );
-  return { host, port: number };
+  return { host, port };
 }
 
 function parseTls(query: URLSearchParams): Tls {

@@ -1,85 +1,153 @@
 /**
- * The plants of PostgreSQL: finds them here, and passes changes to the writer of their server.
+ * Reads plants in PostgreSQL.
  */
 import { reaches, userKey, type ReadAccess } from '../../access/access.ts';
-import {
-  createdPlant,
-  creationOf,
-  deletionOf,
-  restorationOf,
-  updateOf,
-  type Change,
-  type ResultOfChange,
-} from '../../plants/changes.ts';
-import type {
-  OwnedPlant,
-  PlantPage,
-  PlantQuery,
-  PlantStorage,
-} from '../../plants/plant-storage.ts';
-import { readPage } from './plant-lists.ts';
-import { findSql } from './plant-statements.ts';
-import type { Servers } from '../servers.ts';
-import type { Pool } from '../pool/pool.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
-import type { WriteSettings } from '../../storage.ts';
-import { Writer } from '../writer/writer.ts';
+import { maxId } from '../../plants/ids.ts';
+import {
+  isFiltered,
+  listPlants,
+  sourceOf,
+  type PlantRow,
+  type StepReader,
+} from '../../plants/lists.ts';
+import type { OwnedPlant, PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import { sql, type Statement } from '../../sql/statement.ts';
+import type { Servers } from '../servers.ts';
 
-export class Plants implements PlantStorage {
-  readonly #servers: Servers;
-  readonly #settings: WriteSettings;
-  readonly #users: UserStorage;
-  /** One for each server, so that a server that does not respond does not delay the others. */
-  readonly #writers = new Map<Pool, Writer>();
+export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
+  SELECT name, tag, owner FROM plant_store.plants
+  WHERE store = $1 AND id = $2`;
 
-  constructor(servers: Servers, settings: WriteSettings, users: UserStorage) {
-    this.#servers = servers;
-    this.#settings = settings;
-    this.#users = users;
-  }
+export async function findPlant(
+  servers: Servers,
+  caller: ReadAccess,
+  id: number,
+): Promise<OwnedPlant | undefined> {
+  const { store, read } = caller;
+  const [row] = await servers.read(store, findSql, [store, id], userKey(caller));
+  if (row === undefined) return undefined;
+  const [name, tag, owner] = row;
+  return reaches(read, owner) ? { id, name, tag, owner } : undefined;
+}
 
-  readonly create: PlantStorage['create'] = async (...args) => {
-    const creation = creationOf(...args);
-    return createdPlant(creation, await this.#write(creation));
+/** Plants of a step: it takes the server a few milliseconds, also for the maximum number of owners. */
+const maxStepPlants = { store: 2_000, owner: 2_000, owners: 300 };
+
+export function readPage(
+  servers: Servers,
+  users: UserStorage,
+  caller: ReadAccess,
+  query: PlantQuery,
+): Promise<PlantPage> {
+  const readStep = stepReader(servers, caller);
+  if (!isFiltered(query)) return listPlants(caller, query, users, readStep);
+  const { scanSteps } = servers.placeOf(caller.store);
+  return listPlants(caller, query, users, (...step) =>
+    scanSteps.run(userKey(caller), () => readStep(...step)),
+  );
+}
+
+function stepReader(servers: Servers, caller: ReadAccess): StepReader {
+  const { store, read } = caller;
+  const source = sourceOf(read);
+  const owners = read === 'all' ? [] : read;
+  let more = 1;
+  return async (after, limit, filter) => {
+    const count = Math.min(limit, maxStepPlants[source]);
+    // Enough if the owners have similar numbers of plants. While one owner has most, steps read more of each.
+    const each = Math.min(count, more * (8 + Math.ceil((2 * count) / owners.length)));
+    const reach = { store: [], owner: owners, owners: [owners, each] }[source];
+    const statement = listSql[source][filter?.by ?? 'all'];
+    const values = [store, after, count, ...reach, ...(filter ? [filter.wanted] : [])];
+    const rows = await servers.read(store, statement, values, userKey(caller));
+    const [last, , , , completeTo, nth = rows.length] = rows.at(-1) ?? [];
+    more = nth < count / 2 ? 2 * more : Math.max(1, more / 2);
+    return { rows, scannedTo: nth < count && completeTo === null ? undefined : last };
   };
+}
 
-  readonly update: PlantStorage['update'] = async (...args) => this.#write(updateOf(...args));
-  readonly delete: PlantStorage['delete'] = async (...args) => this.#write(deletionOf(...args));
-  readonly restore: PlantStorage['restore'] = async (...args) =>
-    this.#write(restorationOf(...args));
+/**
+ * The plants of an owner with ids above `after`, in ascending order. Only the index by owner can find and sort these
+ * rows. For `owner = value ORDER BY id`, PostgreSQL can choose the primary key and read the whole store (decision 7).
+ */
+export const ownerRange = (owner: string, after: string) => `
+  store = $1 AND (plants.owner, plants.id) > (${owner}, ${after})
+    AND (plants.owner, plants.id) <= (${owner}, ${maxId})
+  ORDER BY plants.owner, plants.id`;
 
-  async #write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
-    const writer = await this.#writerOf(change.store);
-    return writer.write(change);
-  }
+/**
+ * Return up to `$3` plants of all owners of the store, of one, or of several. The process makes the JSON, because in
+ * PostgreSQL it takes half of the time of a page.
+ */
+export const listSql = {
+  store: withFilters(nextSql('store = $1 AND id > $2 ORDER BY id'), '$4'),
+  owner: withFilters(nextSql(ownerRange('$4', '$2')), '$5'),
+  owners: withFilters(mergeSql(), '$6'),
+};
 
-  async find(caller: ReadAccess, id: number): Promise<OwnedPlant | undefined> {
-    const [row] = await this.#servers.read(
-      caller.store,
-      findSql,
-      [caller.store, id],
-      userKey(caller),
-    );
-    if (row === undefined) return undefined;
-    const [name, tag, owner] = row;
-    return reaches(caller.read, owner) ? { id, name, tag, owner } : undefined;
-  }
+/** If plants were left out that can come next, the list is complete to this id. `nth` counts the plants that were read. */
+type StepRow = readonly [...PlantRow, completeTo: number | null, nth?: number];
 
-  list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
-    return readPage(this.#servers, caller, query, this.#users);
-  }
+function nextSql(range: string): string {
+  return `
+    SELECT id, name, tag, owner, NULL::bigint AS complete_to
+    FROM plant_store.plants WHERE ${range} LIMIT $3`;
+}
 
-  /** Waits for all changes. */
-  async close(): Promise<void> {
-    await Promise.all(this.#writers.values().map((writer) => writer.close()));
-  }
+/**
+ * Merges the plants of several owners by id: only the `$3` owners whose next plants have the smallest ids can have one in
+ * the result. Reads up to `$5` plants of each owner. If an owner can have more, the result ends there.
+ */
+function mergeSql(): string {
+  return `
+    SELECT id, name, tag, owner, complete_to
+    FROM (
+      SELECT few.id, few.name, few.tag, few.owner,
+             min(few.id) FILTER (WHERE few.nth = $5) OVER () AS complete_to
+      FROM (
+        SELECT reach.owner, next.id
+        FROM unnest($4::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
+          SELECT id FROM plant_store.plants
+          WHERE ${ownerRange('reach.owner', '$2')} LIMIT 1
+        ) AS next
+        ORDER BY next.id LIMIT $3
+      ) AS nearest CROSS JOIN LATERAL (
+        SELECT id, name, tag, owner, row_number() OVER (ORDER BY plants.owner, id) AS nth
+        FROM plant_store.plants
+        WHERE ${ownerRange('nearest.owner', 'nearest.id - 1')} LIMIT $5
+      ) AS few
+    ) AS merged
+    WHERE complete_to IS NULL OR id <= complete_to
+    ORDER BY id LIMIT $3`;
+}
 
-  async #writerOf(store: number): Promise<Writer> {
-    const server = await this.#servers.ofStore(store);
-    const known = this.#writers.get(server);
-    if (known !== undefined) return known;
-    const writer = new Writer(server, this.#settings, () => this.#servers.isDirect(server));
-    this.#writers.set(server, writer);
-    return writer;
-  }
+/** The same list, and those among its plants that can pass a filter with this parameter. */
+function withFilters(all: string, wanted: string) {
+  return {
+    all: sql<StepRow>`${all}`,
+    tag: candidates(all, `tag = ${wanted}`),
+    text: candidates(all, canContain(wanted)),
+  };
+}
+
+/** Most plants need not be sent. The last one that was read is, because the next step begins after it. */
+function candidates(all: string, condition: string): Statement<StepRow> {
+  return sql`
+    SELECT id, name, tag, owner, complete_to, nth
+    FROM (
+      SELECT step.*, row_number() OVER () AS nth, lead(id) OVER () IS NULL AS is_last
+      FROM (${all}) AS step
+    ) AS read
+    WHERE is_last OR ${condition}`;
+}
+
+/**
+ * Whether a plant can contain a folded text: folding changes only the case of ASCII, as `lower` with the collation "C"
+ * does.
+ */
+function canContain(text: string): string {
+  const contains = (column: string) => `position(${text} in lower(${column} COLLATE "C")) > 0`;
+  return `(octet_length(name) + octet_length(tag) > char_length(name) + char_length(tag)
+    OR ${contains('name')} OR ${contains('tag')})`;
 }

@@ -5,6 +5,8 @@ import { defect } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
 interface StoreRow {
+  /** Of this file: see the table. */
+  readonly number: number;
   /** The largest id that the store has ever held. */
   lastId: number;
   /** That of the last change. */
@@ -15,25 +17,28 @@ interface StoreRow {
 export type Stores = ReturnType<typeof openStores>;
 
 export function openStores(prepare: Prepare) {
-  const read = prepare<[lastId: number, position: number]>(
-    'SELECT last_id, position FROM stores WHERE store = ?',
+  const read = prepare<[number: number, lastId: number, position: number]>(
+    'SELECT number, last_id, position FROM stores WHERE store = ?',
   );
-  const write = prepare('UPDATE stores SET last_id = ?2, position = ?3 WHERE store = ?1');
+  const write = prepare('UPDATE stores SET last_id = ?2, position = ?3 WHERE number = ?1');
   const raise = prepare('UPDATE stores SET position = position + ?2 WHERE store = ?1');
-  const add = prepare('INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING');
+  const add = prepare(`
+    INSERT INTO stores (store, name) VALUES ((SELECT coalesce(max(store), 0) + 1 FROM stores), ?)
+    ON CONFLICT DO NOTHING`);
   const rows = new Map<number, StoreRow>();
 
-  function find(store: number): StoreRow | undefined {
+  function find(store: number): Readonly<StoreRow> | undefined {
     const known = rows.get(store);
     if (known !== undefined) return known;
-    const [lastId, position] = read.get(store) ?? [];
-    if (lastId === undefined || position === undefined) return undefined;
-    const row = { lastId, position, isChanged: false };
+    const found = read.get(store);
+    if (found === undefined) return undefined;
+    const [number, lastId, position] = found;
+    const row = { number, lastId, position, isChanged: false };
     rows.set(store, row);
     return row;
   }
 
-  function rowOf(store: number): StoreRow {
+  function of(store: number): Readonly<StoreRow> {
     const row = find(store);
     if (row === undefined) throw defect(new Error(`no store ${store}`));
     return row;
@@ -46,9 +51,7 @@ export function openStores(prepare: Prepare) {
     },
 
     /** Adds a store unless one has the name. */
-    add(name: string): void {
-      add.run(name);
-    },
+    add: (name: string): void => add.run(name),
 
     /** Writes the row, and leaves it as it was. SQLite would not write an equal one. */
     touch(store: number): void {
@@ -57,28 +60,18 @@ export function openStores(prepare: Prepare) {
     },
 
     /** The row in this transaction. */
-    of: (store: number): Readonly<StoreRow> => rowOf(store),
+    of,
 
-    find: (store: number): Readonly<StoreRow> | undefined => find(store),
+    find,
 
     set(store: number, { lastId, position }: Pick<StoreRow, 'lastId' | 'position'>): void {
-      const row = rowOf(store);
-      row.lastId = lastId;
-      row.position = position;
-      row.isChanged = true;
-    },
-
-    /** Returns the position of the next change. */
-    raise(store: number): number {
-      const row = rowOf(store);
-      row.isChanged = true;
-      return ++row.position;
+      Object.assign(of(store), { lastId, position, isChanged: true });
     },
 
     /** Call it at the end of a transaction. */
     flush(): void {
-      for (const [store, row] of rows) {
-        if (row.isChanged) write.run(store, row.lastId, row.position);
+      for (const { number, lastId, position, isChanged } of rows.values()) {
+        if (isChanged) write.run(number, lastId, position);
       }
     },
   };

@@ -2,10 +2,8 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { ChangeReach, Identified } from '../../access/access.ts';
-import type { Change } from '../../plants/changes.ts';
-import type { Condition } from '../../plants/condition.ts';
-import type { CreateKey } from '../../plants/idempotency.ts';
+import type { ChangeReach } from '../../access/access.ts';
+import type { Change, Creation, Update } from '../../plants/changes.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Writes } from '../../sql/named-writes.ts';
@@ -21,79 +19,60 @@ export type Call = {
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
 /** A change as a flat tuple: of objects, most of the cost would be copying their keys. */
-type PackedChange =
-  | readonly [
-      'create',
-      ...Head,
-      id: number | undefined,
-      owner: number,
-      name: string,
-      tag: string,
-      key: CreateKey | undefined,
-      ...by: Identified,
-    ]
-  | readonly [
-      'update',
-      ...Head,
-      ...Target,
-      condition: Condition | undefined,
-      name: string | undefined,
-      tag: string | undefined,
-      ...by: Identified,
-    ]
-  | readonly ['delete', ...Head, ...Target, condition: Condition | undefined, ...by: Identified]
-  | readonly ['restore', ...Head, ...Target, ...by: Identified];
-type Head = readonly [store: number, request: string | undefined];
-type Target = readonly [id: number, reach: PackedReach];
-/** Usually the only owner in reach. */
-type PackedReach = ChangeReach | number;
+type PackedChange = readonly ['change', ...values: unknown[]];
+
+/** What the changes of all kinds have. */
+type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
-  const { kind, store, by, request } = change;
-  switch (kind) {
-    case 'create': {
-      const { id, owner, name, tag, key } = change;
-      return [kind, store, request, id, owner, name, tag, key, ...by];
-    }
-    case 'update': {
-      const { id, reach, condition, name, tag } = change;
-      return [kind, store, request, id, packReach(reach), condition, name, tag, ...by];
-    }
-    case 'delete':
-      return [kind, store, request, change.id, packReach(change.reach), change.condition, ...by];
-    case 'restore':
-      return [kind, store, request, change.id, packReach(change.reach), ...by];
-  }
+  const all: Partial<Members> = change;
+  const { kind, store, request, id, owner, condition, name, tag, key } = all;
+  const reach = 'reach' in change ? packReach(change.reach) : undefined;
+  return [
+    'change',
+    kind,
+    store,
+    request,
+    id,
+    owner,
+    reach,
+    condition,
+    name,
+    tag,
+    key,
+    ...change.by,
+  ];
 }
 
 export function unpack(packed: PackedChange): Change {
-  switch (packed[0]) {
-    case 'create': {
-      const [kind, store, request, id, owner, name, tag, key, ...by] = packed;
-      return { kind, store, by, request, id, owner, name, tag, key };
-    }
-    case 'update': {
-      const [kind, store, request, id, reach, condition, name, tag, ...by] = packed;
-      return { kind, store, by, request, id, reach: unpackReach(reach), condition, name, tag };
-    }
-    case 'delete': {
-      const [kind, store, request, id, reach, condition, ...by] = packed;
-      return { kind, store, by, request, id, reach: unpackReach(reach), condition };
-    }
-    case 'restore': {
-      const [kind, store, request, id, reach, ...by] = packed;
-      return { kind, store, by, request, id, reach: unpackReach(reach) };
-    }
-  }
+  const [, kind, store, request, id, owner, packedReach, condition, name, tag, key, ...by] = packed;
+  const reach = unpackReach(packedReach as PackedReach); // the place where `pack` has put it
+  const members: Members = {
+    kind,
+    store,
+    by,
+    request,
+    id,
+    owner,
+    reach,
+    condition,
+    name,
+    tag,
+    key,
+  };
+  return members as Partial<Members> as Change; // as it was before `pack`
 }
+
+/** Usually the only owner in reach. */
+type PackedReach = ChangeReach | number | undefined;
 
 function packReach(reach: ChangeReach): PackedReach {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
-  return isOneOwner ? (read[0] ?? reach) : reach;
+  return isOneOwner ? read[0] : reach;
 }
 
-function unpackReach(packed: PackedReach): ChangeReach {
+function unpackReach(packed: PackedReach): ChangeReach | undefined {
   return typeof packed === 'number' ? [[packed], [packed]] : packed;
 }
 

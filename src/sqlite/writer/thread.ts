@@ -11,8 +11,7 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import { writes as sqlWrites } from '../../sql/named-writes.ts';
-import type { Write as SqlWrite } from '../../sql/write.ts';
+import { namedWrite } from '../../sql/named-writes.ts';
 import { perform } from '../tables/statements.ts';
 import type { Tables } from '../tables/tables.ts';
 import {
@@ -20,7 +19,6 @@ import {
   type Failure,
   type Outcomes,
   type Batch,
-  type Call,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -100,26 +98,19 @@ function outcomeOf(tables: Tables, write: Write): unknown {
 
 function apply(tables: Tables, write: Write): unknown {
   switch (write[0]) {
-    case 'create':
-    case 'update':
-    case 'delete':
-    case 'restore':
+    case 'change':
       return tables.plants.change(unpack(write));
     case 'add-store':
       return tables.stores.add(write[1]);
     case 'touch':
       return tables.stores.touch(write[1]);
     case 'call': {
-      const result = perform(tables, called(write));
+      const [, name, ...args] = write;
+      const result = perform(tables, namedWrite(name, ...args));
       tables.grants.clearVersion();
       return result;
     }
   }
-}
-
-function called([, name, ...args]: Call): SqlWrite {
-  // The type of the call has checked this combination, which the compiler cannot follow here.
-  return (sqlWrites[name] as (...values: readonly unknown[]) => SqlWrite)(...args);
 }
 
 function toFailure(error: unknown): Failure {

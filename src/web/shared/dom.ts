@@ -37,9 +37,18 @@ export function fill(place: Element, text: Text): void {
 
 /** The element of index.html with this id. Throws if there is none of this type. */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
-  const found = document.getElementById(id);
+  return find(document, `#${id}`, type);
+}
+
+/** The first descendant that matches. Throws if there is none of this type. */
+export function find<T extends HTMLElement>(
+  place: ParentNode,
+  selector: string,
+  type: new () => T,
+): T {
+  const found = place.querySelector(selector);
   if (found instanceof type) return found;
-  throw new Error(`index.html has no ${type.name} with the id ${id}`);
+  throw new Error(`index.html has no ${type.name} ${selector}`);
 }
 
 /** Creates an element with these properties and children. */
@@ -51,19 +60,6 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children.flatMap((child) => (child instanceof Node ? [child] : nodesOf(child))));
   return made;
-}
-
-/** An icon of index.html. */
-export function icon(name: string): SVGElement {
-  const namespace = 'http://www.w3.org/2000/svg';
-  const [svg, use] = [
-    document.createElementNS(namespace, 'svg'),
-    document.createElementNS(namespace, 'use'),
-  ];
-  svg.classList.add('icon');
-  use.setAttribute('href', `#icon-${name}`);
-  svg.append(use);
-  return svg;
 }
 
 /** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */
@@ -82,6 +78,18 @@ export function show(id: string, visible = true): void {
     const { activeElement } = document;
     if (activeElement === document.body || target.contains(activeElement)) focusTable();
   });
+}
+
+const listeners: (() => void)[] = [];
+
+/** Draws a part of the page again after each change of what the page shows. */
+export function onChange(draw: () => void): void {
+  listeners.push(draw);
+}
+
+/** Call it when something has changed that other parts of the page show too. */
+export function changed(): void {
+  for (const draw of listeners) draw();
 }
 
 /** Returns a function that draws in the next frame, once for all calls until then. */

@@ -18,16 +18,15 @@ type ReadPage = (after: number | undefined) => Promise<Plant[]>;
 export class PlantList {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
-  /** In the order of their ids. */
   #plants: Plant[] = [];
+  /** The row that the keyboard is in: the last one that was chosen, or added. */
+  active = 0;
   /** Plants that changed since the last read began, undefined if removed: its answer can be older than that. */
   readonly #changed = new Map<number, Plant | undefined>();
   /** The names of the owners of all plants that were here. */
   readonly owners = new Set<string>();
   /** Whether `count` is all there are. */
   isComplete = false;
-  /** Whether a plant was added beyond the known ones since the last read began. */
-  #hasGrown = false;
   #wanted = 0;
   #reading: Promise<void> | undefined;
   /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
@@ -38,7 +37,11 @@ export class PlantList {
     this.#onChange = onChange;
   }
 
-  /** The number of rows that are known so far. */
+  /** The rows that are known so far, in the order of their ids. */
+  get plants(): readonly Plant[] {
+    return this.#plants;
+  }
+
   get count(): number {
     return this.#plants.length;
   }
@@ -46,11 +49,6 @@ export class PlantList {
   /** Whether no more rows are read, though there may be some. */
   get isFull(): boolean {
     return this.count >= maxRows && !this.isComplete;
-  }
-
-  /** The rows from `first` up to `end`, exclusively. */
-  slice(first: number, end: number): Plant[] {
-    return this.#plants.slice(first, end);
   }
 
   /** The rows between two plants, both included. */
@@ -80,20 +78,17 @@ export class PlantList {
     return this.#plants.findIndex((plant) => plant.id === id);
   }
 
-  /** Shows a plant that was added, if its place in the list is known. Returns its row. */
-  add(plant: Plant): number | undefined {
+  /** Shows a plant that was added, if its place in the list is known, and moves the keyboard to it. */
+  add(plant: Plant): void {
     const { id } = plant;
     this.#changed.set(id, plant);
     this.owners.add(plant.owner);
     const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
-    if (row === this.count && !this.isComplete) {
-      this.#hasGrown = true;
-      return undefined;
-    }
+    if (row === this.count && !this.isComplete) return;
     const isThere = this.#plants[row]?.id === id; // it was read meanwhile, or the page did not see it go
     this.#plants.splice(row, isThere ? 1 : 0, plant);
+    this.active = row;
     this.#onChange();
-    return row;
   }
 
   /** Shows a plant as it is now, if it has a row. */
@@ -105,7 +100,7 @@ export class PlantList {
   }
 
   /** Removes the row of a plant that is gone. */
-  remove({ id }: Plant): void {
+  remove(id: number): void {
     this.#changed.set(id, undefined);
     this.#plants = this.#plants.filter((plant) => plant.id !== id);
     this.#onChange();
@@ -115,10 +110,13 @@ export class PlantList {
     this.failure = undefined;
     try {
       while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
-        this.#hasGrown = false;
         this.#changed.clear();
-        const read = await this.#read(this.#plants.at(-1)?.id);
-        if (read.length === 0) this.isComplete = !this.#hasGrown;
+        const last = this.#plants.at(-1)?.id ?? 0;
+        const read = await this.#read(last || undefined);
+        const hasGrown = this.#changed
+          .values()
+          .some((plant) => plant !== undefined && plant.id > last);
+        if (read.length === 0) this.isComplete = !hasGrown;
         for (const plant of read) {
           const { id } = plant;
           const current = this.#changed.has(id) ? this.#changed.get(id) : plant;
