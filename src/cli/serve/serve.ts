@@ -128,13 +128,14 @@ async function openLimits(
     trustedProxies: options.trustProxy,
   };
   if (rate === 'off') return limits;
-  if (redis === undefined)
-    return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
+  if (redis === undefined) return { ...limits, requests: new TokenBuckets(rate) };
   const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
     refuseMissing('@redis/client'),
   );
-  const limiter = connections.use(await RedisRateLimiter.connect(redis, rate, log));
-  return { ...limits, requests: { rate, limiter } };
+  return {
+    ...limits,
+    requests: connections.use(await RedisRateLimiter.connect(redis, rate, log)),
+  };
 }
 
 /** Until the service has to stop. */
