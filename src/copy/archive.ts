@@ -2,6 +2,8 @@
  * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage.
  */
 
+import { textFields } from '../plants/fields.ts';
+
 /** Parents come first, so that no row precedes one that it references. */
 export const tables = [
   'stores',
@@ -22,10 +24,11 @@ const names = (columns: string): readonly string[] => columns.split(' ');
 export const copiedColumns: Record<Table, readonly string[]> = {
   stores: names('store name last_id last_user position'),
   users: names('store id name role removed_at removed_position'),
-  plants: names('store id owner tag name position'),
-  changes: names(
-    'store position previous event at user_id token request plant owner name tag is_restorable',
-  ),
+  plants: [...names('store id owner position'), ...textFields],
+  changes: [
+    ...names('store position previous event at user_id token request plant owner is_restorable'),
+    ...textFields,
+  ],
   idempotency_keys: names('store key_hash user_id fingerprint plant position at'),
   shares: names('store owner user_name access since'),
   tokens: names(

@@ -5,6 +5,7 @@
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
+import { eachText, textsOf, type Texts } from './fields.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
 import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
 
@@ -17,13 +18,11 @@ interface Authored {
   readonly request: string | undefined;
 }
 
-export interface Creation extends Authored {
+export interface Creation extends Authored, Texts {
   readonly kind: 'create';
   readonly owner: number;
   /** If undefined, the store assigns the next one. */
   readonly id: number | undefined;
-  readonly name: string;
-  readonly tag: string;
   readonly key: CreateKey | undefined;
 }
 
@@ -33,11 +32,10 @@ interface OfPlant extends Authored {
   readonly reach: ChangeReach;
 }
 
-export interface Update extends OfPlant {
+/** Texts that are undefined stay the same. */
+export interface Update extends OfPlant, Texts<string | undefined> {
   readonly kind: 'update';
   readonly condition: Condition | undefined;
-  readonly name: string | undefined;
-  readonly tag: string | undefined;
 }
 
 export interface Deletion extends OfPlant {
@@ -70,29 +68,26 @@ export function creationOf(
   plant: NewPlant,
   { request, key }: ChangeOptions = {},
 ): Creation {
-  const { id, name, tag = '' } = plant;
-  const hashes = key === undefined ? undefined : createKeyOf(key, plant);
   return {
     kind: 'create',
     store,
     owner: user,
-    id,
+    id: plant.id,
     by: identified,
     request,
-    name,
-    tag,
-    key: hashes,
+    key: key === undefined ? undefined : createKeyOf(key, plant),
+    ...textsOf(plant),
   };
 }
 
 export function updateOf(
   caller: Caller,
   id: number,
-  { name, tag }: PlantPatch,
+  patch: PlantPatch,
   { condition, request }: ChangeOptions = {},
 ): Update {
-  const patch = { name, tag: tag === null ? '' : tag };
-  return { kind: 'update', ...plantFor(caller, id, request), condition, ...patch };
+  const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
+  return { kind: 'update', ...plantFor(caller, id, request), condition, ...texts };
 }
 
 export function deletionOf(
@@ -117,10 +112,8 @@ function plantFor(caller: Caller, id: number, request: string | undefined): OfPl
 }
 
 /** The plant that the change, or an earlier one with its key, created. */
-export function createdPlant(
-  { owner, name, tag }: Creation,
-  result: ChangeResults['create'],
-): CreatedPlant {
+export function createdPlant(creation: Creation, result: ChangeResults['create']): CreatedPlant {
   const isReplay = typeof result === 'object';
-  return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
+  const { owner } = creation;
+  return { id: isReplay ? result.id : result, owner, isReplay, ...textsOf(creation) };
 }

@@ -6,11 +6,14 @@
  */
 import { Problem } from '../problem.ts';
 import { shortHash } from '../shared/short-hash.ts';
+import { textValues } from './fields.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 
 /** The opaque part of the entity tag, without quotes. */
-export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string {
-  return shortHash(`${owner} ${name.length} ${name}${tag}`); // without ambiguity
+export function entityTag(plant: Omit<OwnedPlant, 'id'>): string {
+  const texts = textValues(plant);
+  const lengths = texts.slice(0, -1).map((text) => text.length); // without them, it would be ambiguous
+  return shortHash([plant.owner, ...lengths, texts.join('')].join(' '));
 }
 
 /** Entity tags of plants; `any` for each plant that exists. */

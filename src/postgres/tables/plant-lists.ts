@@ -3,6 +3,7 @@
  */
 import { userKey, type ReadAccess } from '../../access/access.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
+import { plantOf } from '../../plants/fields.ts';
 import { isFiltered, listPlants, sourceOf, type StepReader } from '../../plants/lists.ts';
 import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import type { Servers } from '../servers.ts';
@@ -38,8 +39,11 @@ function stepReader(servers: Servers, caller: ReadAccess): StepReader {
     const statement = listSql[source][filter?.by ?? 'all'];
     const values = [store, after, count, ...reach, ...(filter ? [filter.wanted] : [])];
     const rows = await servers.read(store, statement, values, userKey(caller));
-    const [last, , , , completeTo, nth = rows.length] = rows.at(-1) ?? [];
-    more = nth < count / 2 ? 2 * more : Math.max(1, more / 2);
-    return { rows, scannedTo: nth < count && completeTo === null ? undefined : last };
+    const [completeTo, nth, last] = rows.at(-1) ?? [];
+    const readCount = nth ?? rows.length;
+    more = readCount < count / 2 ? 2 * more : Math.max(1, more / 2);
+    const isEnd = readCount < count && completeTo === null;
+    const plants = rows.map(([, , id, owner, ...texts]) => plantOf(id, owner, texts));
+    return { rows: plants, scannedTo: isEnd ? undefined : last };
   };
 }

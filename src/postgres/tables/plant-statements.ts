@@ -1,9 +1,11 @@
 /**
  * The statements that read plants. Changes to plants are made in groups (writer.ts).
  */
+import { textColumns, type PlantRow } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
-import type { PlantRow } from '../../plants/lists.ts';
 import { sql, type Statement } from '../../sql/statement.ts';
+
+const plantColumns = `id, owner, ${textColumns}`;
 
 /**
  * The plants of an owner with ids above `after`, in ascending order. Only the index by owner can find and sort these
@@ -24,12 +26,15 @@ export const listSql = {
   owners: withFilters(mergeSql(), '$6'),
 };
 
-/** If plants were left out that can come next, the list is complete to this id. `nth` counts the plants that were read. */
-type StepRow = readonly [...PlantRow, completeTo: number | null, nth?: number];
+/**
+ * If plants were left out that can come next, the list is complete to this id. `nth` counts the plants that were read if
+ * some of them were not sent.
+ */
+type StepRow = readonly [completeTo: number | null, nth: number | null, ...PlantRow];
 
 function nextSql(range: string): string {
   return `
-    SELECT id, name, tag, owner, NULL::bigint AS complete_to
+    SELECT NULL::bigint AS complete_to, NULL::bigint AS nth, ${plantColumns}
     FROM plant_store.plants WHERE ${range} LIMIT $3`;
 }
 
@@ -39,10 +44,9 @@ function nextSql(range: string): string {
  */
 function mergeSql(): string {
   return `
-    SELECT id, name, tag, owner, complete_to
+    SELECT complete_to, NULL::bigint AS nth, ${plantColumns}
     FROM (
-      SELECT few.id, few.name, few.tag, few.owner,
-             min(few.id) FILTER (WHERE few.nth = $5) OVER () AS complete_to
+      SELECT few.*, min(few.id) FILTER (WHERE few.nth = $5) OVER () AS complete_to
       FROM (
         SELECT reach.owner, next.id
         FROM unnest($4::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
@@ -51,7 +55,7 @@ function mergeSql(): string {
         ) AS next
         ORDER BY next.id LIMIT $3
       ) AS nearest CROSS JOIN LATERAL (
-        SELECT id, name, tag, owner, row_number() OVER (ORDER BY plants.owner, id) AS nth
+        SELECT ${plantColumns}, row_number() OVER (ORDER BY plants.owner, id) AS nth
         FROM plant_store.plants
         WHERE ${ownerRange('nearest.owner', 'nearest.id - 1')} LIMIT $5
       ) AS few
@@ -72,9 +76,9 @@ function withFilters(all: string, wanted: string) {
 /** Most plants need not be sent. The last one that was read is, because the next step begins after it. */
 function candidates(all: string, condition: string): Statement<StepRow> {
   return sql`
-    SELECT id, name, tag, owner, complete_to, nth
+    SELECT complete_to, place, ${plantColumns}
     FROM (
-      SELECT step.*, row_number() OVER () AS nth, lead(id) OVER () IS NULL AS is_last
+      SELECT step.*, row_number() OVER () AS place, lead(id) OVER () IS NULL AS is_last
       FROM (${all}) AS step
     ) AS read
     WHERE is_last OR ${condition}`;
@@ -90,6 +94,6 @@ function canContain(text: string): string {
     OR ${contains('name')} OR ${contains('tag')})`;
 }
 
-export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
-  SELECT name, tag, owner FROM plant_store.plants
+export const findSql = sql<PlantRow>`
+  SELECT ${plantColumns} FROM plant_store.plants
   WHERE store = $1 AND id = $2`;

@@ -11,6 +11,7 @@ import {
   type Change,
   type ResultOfChange,
 } from '../../plants/changes.ts';
+import { plantOf } from '../../plants/fields.ts';
 import type {
   OwnedPlant,
   PlantPage,
@@ -61,8 +62,8 @@ export class Plants implements PlantStorage {
       userKey(caller),
     );
     if (row === undefined) return undefined;
-    const [name, tag, owner] = row;
-    return reaches(caller.read, owner) ? { id, name, tag, owner } : undefined;
+    const [, owner, ...texts] = row;
+    return reaches(caller.read, owner) ? plantOf(id, owner, texts) : undefined;
   }
 
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {

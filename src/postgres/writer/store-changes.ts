@@ -6,6 +6,7 @@ import { changeReachOf, type ChangeReach } from '../../access/access.ts';
 import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
 import { decide, type DeletionInLog, type Rules, type StoredPlant } from '../../plants/decide.ts';
 import { keptSince } from '../../log/change-log.ts';
+import { plantOf, textFields, type PlantRow } from '../../plants/fields.ts';
 import { keepKeysMs, type StoredKey } from '../../plants/idempotency.ts';
 import { maxId, randomId } from '../../plants/ids.ts';
 import { Problem, storageUnavailable } from '../../problem.ts';
@@ -232,7 +233,7 @@ export class StoreChanges {
     for (;;) {
       const drawn = new Set(Array.from({ length: count }, randomId));
       const taken = await connection.query(changeSql.findPlants, [this.store, [...drawn]]);
-      const used = new Set([...requested, ...taken.map(([id]) => id)]);
+      const used = new Set([...requested, ...taken.map(([, id]) => id)]);
       const free = drawn.difference(used);
       if (free.size < count) continue;
       const deletions = await connection.query(logSql.findDeletions, [this.store, [...free]]);
@@ -243,7 +244,7 @@ export class StoreChanges {
 
   #deletionsOf(rows: readonly DeletionRow[]): Map<number, DeletionInLog> {
     const since = keptSince(this.#keepChangesMs);
-    return new Map(rows.map((row) => [row[0], deletionOf(row, since)]));
+    return new Map(rows.map((row) => [row[4], deletionOf(row, since)]));
   }
 
   /** The number of plants, exact unless it is far above the quota. 0 without a quota. */
@@ -258,11 +259,9 @@ export class StoreChanges {
 
 const none = Promise.resolve([]);
 
-function byId(
-  rows: readonly (readonly [number, string, string, number, number])[],
-): Map<number, StoredPlant> {
+function byId(rows: readonly (readonly [number, ...PlantRow])[]): Map<number, StoredPlant> {
   return new Map(
-    rows.map(([id, name, tag, owner, position]) => [id, { id, name, tag, owner, position }]),
+    rows.map(([position, id, owner, ...texts]) => [id, { ...plantOf(id, owner, texts), position }]),
   );
 }
 
@@ -272,9 +271,8 @@ function columnsOf(store: number, plants: readonly StoredPlant[]): readonly unkn
     store,
     plants.map(({ id }) => id),
     plants.map(({ owner }) => owner),
-    plants.map(({ tag }) => tag),
-    plants.map(({ name }) => name),
     plants.map(({ position }) => position),
+    ...textFields.map((field) => plants.map((plant) => plant[field])),
   ];
 }
 

@@ -10,6 +10,13 @@ import {
   type Rules,
   type StoredPlant,
 } from '../../plants/decide.ts';
+import {
+  plantOf,
+  textColumns,
+  textFields,
+  textValues,
+  type PlantRow,
+} from '../../plants/fields.ts';
 import { randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import type { Grants } from './grants.ts';
@@ -28,23 +35,23 @@ export function openPlants(
   log: Log,
   keys: IdempotencyKeys,
 ) {
-  const findOne = prepare<[name: string, tag: string, owner: number, position: number]>(
-    'SELECT name, tag, owner, position FROM plants WHERE store = ? AND id = ?',
+  const findOne = prepare<[position: number, ...PlantRow]>(
+    `SELECT position, id, owner, ${textColumns} FROM plants WHERE store = ? AND id = ?`,
   );
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
   const insert = prepare(`
-    INSERT INTO plants (store, id, owner, tag, name, position) VALUES (?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING`);
-  const updateOne = prepare(
-    'UPDATE plants SET name = ?3, tag = ?4, position = ?5 WHERE store = ?1 AND id = ?2',
-  );
+    INSERT INTO plants (position, ${textColumns}, owner, store, id)
+    VALUES (?, ${textFields.map(() => '?').join()}, ?, ?, ?) ON CONFLICT DO NOTHING`);
+  const updateOne = prepare(`
+    UPDATE plants SET position = ?, ${textFields.map((field) => `${field} = ?`).join()}
+    WHERE store = ? AND id = ?`);
   const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ?');
 
   function find(store: number, id: number): StoredPlant | undefined {
     const row = findOne.get(store, id);
     if (row === undefined) return undefined;
-    const [name, tag, owner, position] = row;
-    return { id, name, tag, owner, position };
+    const [position, , owner, ...texts] = row;
+    return { ...plantOf(id, owner, texts), position };
   }
 
   class StoreFacts implements Facts {
@@ -95,9 +102,9 @@ export function openPlants(
     const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
     else {
-      const { name, tag, owner } = after;
-      if (before !== undefined) updateOne.run(store, id, name, tag, position);
-      else if (insert.run(store, id, owner, tag, name, position).changes === 0) return false;
+      const values = [position, ...textValues(after)];
+      if (before !== undefined) updateOne.run(...values, store, id);
+      else if (insert.run(...values, after.owner, store, id).changes === 0) return false;
     }
     if (before?.owner !== after?.owner) {
       if (before !== undefined) counts.add(store, before.owner, -1);
@@ -124,10 +131,10 @@ export function openPlants(
     change,
 
     find({ store: own, read }: ReadAccess, id: number): OwnedPlant | undefined {
-      const plant = find(own, id);
-      if (plant === undefined || !reaches(read, plant.owner)) return undefined;
-      const { name, tag, owner } = plant;
-      return { id, name, tag, owner };
+      const found = find(own, id);
+      if (found === undefined || !reaches(read, found.owner)) return undefined;
+      const { position: _, ...plant } = found;
+      return plant;
     },
   };
 }

@@ -5,6 +5,7 @@
 import type { ChangeReach, Identified } from '../../access/access.ts';
 import type { Change } from '../../plants/changes.ts';
 import type { Condition } from '../../plants/condition.ts';
+import { eachText, textValues } from '../../plants/fields.ts';
 import type { CreateKey } from '../../plants/idempotency.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
@@ -27,17 +28,15 @@ type PackedChange =
       ...Author,
       id: number | undefined,
       owner: number,
-      name: string,
-      tag: string,
       key: CreateKey | undefined,
+      ...texts: string[],
     ]
   | readonly [
       'update',
       ...Author,
       ...Target,
       condition: Condition | undefined,
-      name: string | undefined,
-      tag: string | undefined,
+      ...texts: (string | undefined)[],
     ]
   | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
   | readonly ['restore', ...Author, ...Target];
@@ -48,12 +47,12 @@ export function pack(change: Change): PackedChange {
   const { kind, store, by, request } = change;
   switch (kind) {
     case 'create': {
-      const { id, owner, name, tag, key } = change;
-      return [kind, store, by, request, id, owner, name, tag, key];
+      const { id, owner, key } = change;
+      return [kind, store, by, request, id, owner, key, ...textValues(change)];
     }
     case 'update': {
-      const { id, reach, condition, name, tag } = change;
-      return [kind, store, by, request, id, reach, condition, name, tag];
+      const { id, reach, condition } = change;
+      return [kind, store, by, request, id, reach, condition, ...textValues(change)];
     }
     case 'delete':
       return [kind, store, by, request, change.id, change.reach, change.condition];
@@ -66,12 +65,14 @@ export function unpack(packed: PackedChange): Change {
   const [, store, by, request] = packed;
   switch (packed[0]) {
     case 'create': {
-      const [kind, , , , id, owner, name, tag, key] = packed;
-      return { kind, store, by, request, id, owner, name, tag, key };
+      const [kind, , , , id, owner, key, ...values] = packed;
+      const texts = eachText((_, at) => values[at] ?? '');
+      return { kind, store, by, request, id, owner, key, ...texts };
     }
     case 'update': {
-      const [kind, , , , id, reach, condition, name, tag] = packed;
-      return { kind, store, by, request, id, reach, condition, name, tag };
+      const [kind, , , , id, reach, condition, ...values] = packed;
+      const texts = eachText((_, at) => values[at]);
+      return { kind, store, by, request, id, reach, condition, ...texts };
     }
     case 'delete': {
       const [kind, , , , id, reach, condition] = packed;
