@@ -22,6 +22,7 @@ import {
 import { isProblem } from './problem.ts';
 import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
 import type { Effect } from './retry-rules.ts';
+import { allFields } from './types.ts';
 import type {
   DeletedPlant,
   NewPlant,
@@ -299,9 +300,7 @@ export class PlantStore {
   }
 
   async #getAll(call: Call, id: number): Promise<Plant> {
-    const address = this.#address(['plants', id], {
-      fields: ['id', 'name', 'tag', 'owner', 'access'],
-    });
+    const address = this.#address(['plants', id], { fields: allFields });
     return (await call.send<Plant>('GET', address)).json;
   }
 }

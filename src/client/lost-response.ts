@@ -3,7 +3,7 @@
  * although the response was lost. docs/reference/client.md describes the rules.
  */
 import { isProblem, type Failure } from './problem.ts';
-import type { NewPlant, PlantChange, PlantPatch } from './types.ts';
+import { textFields, type NewPlant, type PlantChange, type PlantPatch } from './types.ts';
 
 /** Problems that promise that nothing was changed. */
 const unchangedKinds: readonly string[] = [
@@ -26,15 +26,15 @@ export async function findCreated<Found extends NewPlant>(
 ): Promise<Found | undefined> {
   if (plant.id === undefined) return undefined;
   const found = await unlessMissing(get(plant.id));
-  return found?.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
+  const isSame = textFields.every((field) => found?.[field] === (plant[field] ?? ''));
+  return isSame ? found : undefined;
 }
 
 /** Whether the plant is as the patch makes it: an earlier request has updated it. */
-export function isUpdated(
-  plant: { name: string; tag: string },
-  { name = plant.name, tag = plant.tag }: PlantPatch,
-): boolean {
-  return plant.name === name && plant.tag === (tag ?? '');
+export function isUpdated(plant: NewPlant, patch: PlantPatch): boolean {
+  return textFields.every(
+    (field) => patch[field] === undefined || plant[field] === (patch[field] ?? ''),
+  );
 }
 
 /** Whether the latest change of the plant was to restore it: an earlier request has done that. */

@@ -3,6 +3,7 @@
  */
 import { PlantStoreError, type Plant, type Token } from '../client/client.ts';
 import { printable } from '../client/printable.ts';
+import { textFields } from '../client/types.ts';
 import { addDialog } from './dialogs/add-dialog.ts';
 import { BinDialog } from './dialogs/bin-dialog.ts';
 import { plantDialog } from './dialogs/plant-dialog.ts';
@@ -213,7 +214,7 @@ byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
 async function copyCurl(): Promise<void> {
   byId('more', HTMLElement).hidePopover();
-  const url = new URL('plants?fields=id,name,tag', serviceUrl);
+  const url = new URL(`plants?fields=${['id', ...textFields].join()}`, serviceUrl);
   const parameters = parametersOf(view);
   if (parameters !== '') url.search += `&${parameters}`;
   const address = url.href.replaceAll("'", '%27');

@@ -10,6 +10,7 @@ import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
 import { importPlants } from '../../client/send-rows.ts';
+import { textsOf } from '../../plants/fields.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { failWith, printError, readInput } from '../output.ts';
 import { onSignal } from '../signals.ts';
@@ -90,8 +91,8 @@ async function run(
  */
 function keysOf(importKey: string): (plant: NewPlant) => string {
   const counts = new Map<string, number>();
-  return ({ name, tag = '', ...others }) => {
-    const content = JSON.stringify([name, tag, others]);
+  return (plant) => {
+    const content = JSON.stringify({ ...textsOf(plant), ...plant });
     const count = counts.get(content) ?? 0;
     counts.set(content, count + 1);
     return hash('sha256', JSON.stringify([importKey, content, count]), 'base64url');

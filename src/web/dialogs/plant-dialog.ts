@@ -2,8 +2,9 @@
  * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
+import { optionalTexts } from '../../client/types.ts';
 import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
-import { formatTime } from '../shared/format.ts';
+import { formatTime, titleOf } from '../shared/format.ts';
 import { find, ifFound } from '../table/delete-plants.ts';
 import { isWritable } from '../table/plant-list.ts';
 import { entryOf } from './menu-dialog.ts';
@@ -49,9 +50,10 @@ export function plantDialog(
 
   function draw(plant: Plant): void {
     shown = plant;
-    const { id, name, tag, owner } = plant;
+    const { id, name, owner } = plant;
+    const texts = optionalTexts.map((field) => [titleOf(field), plant[field] || `no ${field}`]);
     setText('plant-name', name);
-    setFacts('plant-facts', { Id: String(id), Tag: tag || 'no tag', Owner: owner });
+    setFacts('plant-facts', { Id: String(id), ...Object.fromEntries(texts), Owner: owner });
     for (const action of ['edit', 'delete']) show(`plant-${action}`, isWritable(plant));
   }
 

@@ -2,6 +2,8 @@
  * The history of a plant, in words.
  */
 import type { Plant, PlantChange } from '../../client/client.ts';
+import { optionalTexts } from '../../client/types.ts';
+import { titleOf } from '../shared/format.ts';
 import { joined, sentence, type Text } from '../shared/dom.ts';
 
 export interface Step {
@@ -19,7 +21,7 @@ export function isCut(changes: readonly PlantChange[]): boolean {
   return changes.length === maxSteps && changes.at(-1)?.event !== 'created';
 }
 
-type State = Pick<Plant, 'name' | 'tag' | 'owner'>;
+type State = Omit<Plant, 'id' | 'access'>;
 
 /** The steps of a history, newest first. `current` is the plant as it is now, if it is there. */
 export function stepsOf(changes: readonly PlantChange[], current: State | undefined): Step[] {
@@ -53,9 +55,12 @@ function updateText(before: State, after: State): Text {
   const parts: Text[] = [];
   if (before.name !== after.name)
     parts.push(sentence`Renamed from “${before.name}” to “${after.name}”`);
-  if (before.tag === after.tag) return joined(parts, '');
-  if (before.tag === '') parts.push(sentence`Tag “${after.tag}” added`);
-  else if (after.tag === '') parts.push(sentence`Tag “${before.tag}” removed`);
-  else parts.push(sentence`Tag changed from “${before.tag}” to “${after.tag}”`);
+  for (const field of optionalTexts) {
+    const [title, was, is] = [titleOf(field), before[field], after[field]];
+    if (was === is) continue;
+    if (was === '') parts.push(sentence`${title} “${is}” added`);
+    else if (is === '') parts.push(sentence`${title} “${was}” removed`);
+    else parts.push(sentence`${title} changed from “${was}” to “${is}”`);
+  }
   return joined(parts, ' · ');
 }

@@ -3,12 +3,13 @@
  */
 import type { Plant, PlantStore } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
+import { textFields } from '../../client/types.ts';
 import { byId, element, onPress } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { pagesOf, type View } from '../table/view.ts';
 
-const fields = ['id', 'name', 'tag'] as const;
+const fields = ['id', ...textFields] as const;
 type Exported = Pick<Plant, (typeof fields)[number]>;
 
 const formats = {

@@ -2,12 +2,17 @@
  * What the page will import: a file, and its first rows.
  */
 import { placeOf } from '../../client/import-outcome.ts';
-import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
+import {
+  decodeText,
+  importedFields,
+  InvalidFile,
+  readRows,
+  type ImportRow,
+} from '../../client/read-rows.ts';
 import { byId, element, sentence, setText } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 
 const shownRows = 5;
-const fields = ['name', 'tag', 'id'] as const;
 
 /** What is imported. */
 export interface ImportSource {
@@ -38,8 +43,8 @@ export function showPreview({ name, rows }: ImportSource): void {
   setText('import-source', sentence`${name}: ${countOf(rows.length, 'row')}`);
   const cellsOf = (row: ImportRow) =>
     'fault' in row
-      ? [element('td', { colSpan: fields.length, className: 'fault' }, row.fault)]
-      : fields.map((field) => element('td', {}, textOf(row.plant[field])));
+      ? [element('td', { colSpan: importedFields.length, className: 'fault' }, row.fault)]
+      : importedFields.map((field) => element('td', {}, textOf(row.plant[field])));
   const shown = rows.slice(0, shownRows).map((row, at) => {
     const place = placeOf({ row: at + 1, line: row.line });
     return element('tr', {}, element('td', {}, place), ...cellsOf(row));

@@ -3,6 +3,7 @@
  */
 import { writeCsv } from '../../client/csv.ts';
 import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { importedFields } from '../../client/read-rows.ts';
 import { byId, element, inNextFrame, setText, show } from '../shared/dom.ts';
 import { formatCount } from '../shared/format.ts';
 import { save } from './export.ts';
@@ -75,10 +76,10 @@ export class ImportProgress {
         source && 'plant' in source
           ? { ...source.plant }
           : { name: source?.text ?? lines[(line ?? 0) - 1] };
-      const cells = ['name', 'tag', 'id'].map((field) => textOf(plant[field]));
+      const cells = importedFields.map((field) => textOf(plant[field]));
       return writeCsv([...cells, line ?? `row ${row}`, reason]);
     });
-    const header = writeCsv(['name', 'tag', 'id', 'line', 'reason']);
+    const header = writeCsv([...importedFields, 'line', 'reason']);
     const file = new Blob([header, ...records], { type: 'text/csv' });
     save(file, `${name.replace(/\.\w+$/, '')}-refused.csv`);
   }

@@ -2,10 +2,11 @@
  * The fields that replace the row of a plant. They are above the table, because its rows exist only while they are
  * visible. A change is saved only if nobody else has changed the plant meanwhile; otherwise, the user chooses.
  */
-import type { Plant, PlantStore } from '../../client/client.ts';
+import type { Plant, PlantPatch, PlantStore } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
-import { byId, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
-import { Form } from '../shared/form.ts';
+import { optionalTexts } from '../../client/types.ts';
+import { byId, joined, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
+import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
 import { ifFound } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
@@ -24,7 +25,7 @@ export class Editor {
   readonly #store: PlantStore;
   readonly #actions: EditorActions;
   readonly #name = byId('edit-name', HTMLInputElement);
-  readonly #tag = byId('edit-tag', HTMLInputElement);
+  readonly #inputs = textInputs('edit');
   readonly #form = new Form('edit', () => this.#save());
   /** The plant as it was when it was last read, and its entity tag. */
   #read: { plant: Plant; etag: string } | undefined;
@@ -60,9 +61,9 @@ export class Editor {
   }
 
   get #isChanged(): boolean {
-    if (this.#read === undefined) return false;
-    const { name, tag } = this.#read.plant;
-    return this.#name.value !== name || this.#tag.value !== tag;
+    const before = this.#read?.plant;
+    if (before === undefined) return false;
+    return this.#inputs.some(({ field, input }) => input.value !== before[field]);
   }
 
   #close(): void {
@@ -72,10 +73,11 @@ export class Editor {
   }
 
   /** Fields that are not read yet cannot be changed. */
-  #fill({ name, tag }: Plant): void {
-    this.#name.value = name;
-    this.#tag.value = tag;
-    for (const field of [this.#name, this.#tag]) field.readOnly = this.#read === undefined;
+  #fill(plant: Plant): void {
+    for (const { field, input } of this.#inputs) {
+      input.value = plant[field];
+      input.readOnly = this.#read === undefined;
+    }
   }
 
   /** Gets the plant as it is now. If it is gone, the editor closes. */
@@ -97,8 +99,11 @@ export class Editor {
     if (plant === undefined || this.#read === undefined) return;
     if (!this.#isChanged) return this.#close();
     const { plant: before, etag } = this.#read;
-    const [name, tag] = [this.#name.value, this.#tag.value];
-    const patch = { ...(name !== before.name && { name }), ...(tag !== before.tag && { tag }) };
+    const name = this.#name.value;
+    const patch: PlantPatch = {};
+    for (const { field, input } of this.#inputs) {
+      if (input.value !== before[field]) patch[field] = input.value;
+    }
     const options = { ifMatch: etag, fields: rowFields };
     try {
       this.#actions.onRead(await this.#store.update(plant.id, patch, options));
@@ -112,8 +117,9 @@ export class Editor {
       if (this.plant !== plant) return; // the user has left meanwhile
       if (this.#read?.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
       // Only what this user has changed is theirs to choose about.
-      if (name === before.name) this.#name.value = theirs.name;
-      if (tag === before.tag) this.#tag.value = theirs.tag;
+      for (const { field, input } of this.#inputs) {
+        if (patch[field] === undefined) input.value = theirs[field];
+      }
       if (this.#isChanged) return this.#ask(textOf(theirs));
     }
     if (this.plant === plant) this.#close();
@@ -133,6 +139,8 @@ export class Editor {
   }
 }
 
-function textOf({ name, tag }: Plant): Text {
-  return tag === '' ? sentence`“${name}”` : sentence`“${name}” (${tag})`;
+function textOf(plant: Plant): Text {
+  const others = optionalTexts.map((field) => plant[field]).filter((text) => text !== '');
+  const { name } = plant;
+  return others.length === 0 ? sentence`“${name}”` : sentence`“${name}” (${joined(others, ', ')})`;
 }

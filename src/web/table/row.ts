@@ -2,6 +2,7 @@
  * One row of the table. Its plant can change, because rows above it can be removed.
  */
 import type { Plant } from '../../client/client.ts';
+import { textFields } from '../../client/types.ts';
 import { element, fill, icon } from '../shared/dom.ts';
 import { printable } from '../../client/printable.ts';
 import { isWritable } from './plant-list.ts';
@@ -12,7 +13,9 @@ export class Row {
   readonly element: HTMLDivElement;
   readonly #checkbox = element('input', { type: 'checkbox', tabIndex: -1 });
   readonly #id = element('span', { className: 'id', role: 'gridcell' });
-  readonly #name = element('span', { className: 'name', role: 'gridcell' });
+  readonly #texts = new Map(
+    textFields.map((field) => [field, element('span', { className: field, role: 'gridcell' })]),
+  );
   readonly #tag = element('button', { className: 'tag-button', type: 'button', tabIndex: -1 });
   readonly #owner = element('span', { className: 'owner', role: 'gridcell' });
   readonly #edit = element(
@@ -30,11 +33,11 @@ export class Row {
       { id: `row-${index}`, className: 'row', role: 'row', ariaRowIndex },
       element('span', { className: 'check', role: 'gridcell' }, this.#checkbox),
       this.#id,
-      this.#name,
-      element('span', { className: 'tag', role: 'gridcell' }, this.#tag),
+      ...this.#texts.values(),
       this.#owner,
       element('span', { className: 'action', role: 'gridcell' }, this.#edit),
     );
+    this.#texts.get('tag')?.append(this.#tag);
   }
 
   /** Draws a plant. The keyboard is in the active row. */
@@ -48,8 +51,7 @@ export class Row {
   #drawPlant(plant: Plant): void {
     const { id, name, tag, owner } = (this.#plant = plant);
     this.#id.textContent = String(id);
-    fill(this.#name, name);
-    fill(this.#tag, tag);
+    for (const [field, cell] of this.#texts) fill(field === 'tag' ? this.#tag : cell, plant[field]);
     this.#tag.hidden = tag === '';
     this.#tag.ariaLabel = printable(`Show only the tag ${tag}`);
     fill(this.#owner, owner);
