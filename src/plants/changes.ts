@@ -5,7 +5,7 @@
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
-import { eachText, textsOf, type Texts } from './fields.ts';
+import { eachText, withTexts, type Texts } from './fields.ts';
 import type { NewPlant, PlantPatch } from './plant.ts';
 import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
 
@@ -68,16 +68,16 @@ export function creationOf(
   plant: NewPlant,
   { request, key }: ChangeOptions = {},
 ): Creation {
-  return {
-    kind: 'create',
+  const creation = {
+    kind: 'create' as const,
     store,
     owner: user,
     id: plant.id,
     by: identified,
     request,
     key: key === undefined ? undefined : createKeyOf(key, plant),
-    ...textsOf(plant),
   };
+  return withTexts(creation, (field) => plant[field] ?? '');
 }
 
 export function updateOf(
@@ -115,5 +115,6 @@ function plantFor(caller: Caller, id: number, request: string | undefined): OfPl
 export function createdPlant(creation: Creation, result: ChangeResults['create']): CreatedPlant {
   const isReplay = typeof result === 'object';
   const { owner } = creation;
-  return { id: isReplay ? result.id : result, owner, isReplay, ...textsOf(creation) };
+  const id = isReplay ? result.id : result;
+  return withTexts({ id, owner, isReplay }, (field) => creation[field]);
 }

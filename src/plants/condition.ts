@@ -6,14 +6,17 @@
  */
 import { Problem } from '../problem.ts';
 import { shortHash } from '../shared/short-hash.ts';
-import { textValues } from './fields.ts';
+import { textFields } from './fields.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 
 /** The opaque part of the entity tag, without quotes. */
 export function entityTag(plant: Omit<OwnedPlant, 'id'>): string {
-  const texts = textValues(plant);
-  const lengths = texts.slice(0, -1).map((text) => text.length); // without them, it would be ambiguous
-  return shortHash([plant.owner, ...lengths, texts.join('')].join(' '));
+  let [lengths, all] = ['', ''];
+  for (const field of textFields) {
+    if (all !== '') lengths += `${all.length} `;
+    all += plant[field];
+  }
+  return shortHash(`${plant.owner} ${lengths}${all}`); // without ambiguity
 }
 
 /** Entity tags of plants; `any` for each plant that exists. */

@@ -11,7 +11,7 @@ import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
 import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
 import { assertCondition } from './condition.ts';
-import { eachText, textFields, textsOf } from './fields.ts';
+import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
 import { maxId } from './ids.ts';
 import type { OwnedPlant } from './plant-storage.ts';
@@ -99,8 +99,9 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   const { by, request } = change;
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
-  const was = { owner: before?.owner, ...eachText((field) => before?.[field]) };
-  const entry = { position, previous, event, by, request, plant: id, ...was };
+  const owner = before?.owner;
+  const own = { position, previous, event, by, request, plant: id, owner };
+  const entry = withTexts(own, (field) => before?.[field]);
   return { result, effect: { ...effect, entry } };
 }
 
@@ -136,14 +137,14 @@ function create(creation: Creation, facts: Facts): Outcome {
   const id = wanted ?? (lastId < maxId ? lastId + 1 : facts.randomFreeId());
   if (id <= lastId && facts.plant(id) !== undefined) throw idTaken(id);
   const stored = key && { user: owner, key: key[0], fingerprint: key[1], plant: id };
-  const after = { id, owner, ...textsOf(creation) };
+  const after = withTexts({ id, owner }, (field) => creation[field]);
   return { result: id, step: { event: 'created', before: undefined, after, key: stored } };
 }
 
 function update(change: Update, before: StoredPlant | undefined): Outcome {
   if (before === undefined) return { result: undefined };
   const { id, owner } = before;
-  const after = { id, owner, ...eachText((field) => change[field] ?? before[field]) };
+  const after = withTexts({ id, owner }, (field) => change[field] ?? before[field]);
   if (textFields.every((field) => after[field] === before[field])) return { result: after };
   return { result: after, step: { event: 'updated', before, after } };
 }

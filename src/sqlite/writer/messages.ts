@@ -5,7 +5,7 @@
 import type { ChangeReach, Identified } from '../../access/access.ts';
 import type { Change } from '../../plants/changes.ts';
 import type { Condition } from '../../plants/condition.ts';
-import { eachText, textValues } from '../../plants/fields.ts';
+import { textValues, withTexts } from '../../plants/fields.ts';
 import type { CreateKey } from '../../plants/idempotency.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
@@ -66,13 +66,13 @@ export function unpack(packed: PackedChange): Change {
   switch (packed[0]) {
     case 'create': {
       const [kind, , , , id, owner, key, ...values] = packed;
-      const texts = eachText((_, at) => values[at] ?? '');
-      return { kind, store, by, request, id, owner, key, ...texts };
+      const creation = { kind, store, by, request, id, owner, key };
+      return withTexts(creation, (_, at) => values[at] ?? '');
     }
     case 'update': {
       const [kind, , , , id, reach, condition, ...values] = packed;
-      const texts = eachText((_, at) => values[at]);
-      return { kind, store, by, request, id, reach, condition, ...texts };
+      const update = { kind, store, by, request, id, reach, condition };
+      return withTexts(update, (_, at) => values[at]);
     }
     case 'delete': {
       const [kind, , , , id, reach, condition] = packed;
