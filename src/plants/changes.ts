@@ -4,12 +4,13 @@
  */
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
-import { createKeyOf, type CreateKey } from './idempotency.ts';
 import { eachText, withTexts, type Texts } from './fields.ts';
-import type { NewPlant, PlantPatch } from './plant.ts';
-import type { ChangeOptions, CreatedPlant, OwnedPlant } from './plant-storage.ts';
+import { createKeyOf, type CreateKey } from './idempotency.ts';
+import type { NewPlant } from './plant.ts';
+import type { ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
 
-export type Change = Creation | Update | Deletion | Restoration;
+export type Change = Creation | Update | OfPlant<'delete'> | OfPlant<'restore'>;
+export type ChangeKind = keyof ChangeResults;
 
 /** Who makes a change, for its checks and for the log. */
 interface Authored {
@@ -26,28 +27,16 @@ export interface Creation extends Authored, Texts {
   readonly key: CreateKey | undefined;
 }
 
-interface OfPlant extends Authored {
+export interface OfPlant<Kind extends ChangeKind> extends Authored {
+  readonly kind: Kind;
   readonly id: number;
   /** What the caller could change when they were identified. */
   readonly reach: ChangeReach;
+  readonly condition: Condition | undefined;
 }
 
 /** Texts that are undefined stay the same. */
-export interface Update extends OfPlant, Texts<string | undefined> {
-  readonly kind: 'update';
-  readonly condition: Condition | undefined;
-}
-
-export interface Deletion extends OfPlant {
-  readonly kind: 'delete';
-  readonly condition: Condition | undefined;
-}
-
-interface Restoration extends OfPlant {
-  readonly kind: 'restore';
-}
-
-export type ChangeKind = Change['kind'];
+export interface Update extends OfPlant<'update'>, Texts<string | undefined> {}
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
@@ -62,6 +51,30 @@ export interface ChangeResults {
 }
 
 export type ResultOfChange<C extends Change> = ChangeResults[C['kind']];
+
+/** The methods of a storage that carries out each change with `perform`. */
+export function changesBy(
+  perform: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
+): Pick<PlantStorage, ChangeKind> {
+  return {
+    async create(caller, plant, options) {
+      const creation = creationOf(caller, plant, options);
+      const result = await perform(creation);
+      const isReplay = typeof result === 'object';
+      const id = isReplay ? result.id : result;
+      const { owner } = creation;
+      return withTexts({ id, owner, isReplay }, (field) => creation[field]);
+    },
+
+    async update(caller, id, patch, options) {
+      const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
+      return perform({ ...ofPlant('update', caller, id, options), ...texts });
+    },
+
+    delete: async (caller, id, options) => perform(ofPlant('delete', caller, id, options)),
+    restore: async (caller, id, options) => perform(ofPlant('restore', caller, id, options)),
+  };
+}
 
 export function creationOf(
   { store, user, identified }: Caller,
@@ -80,41 +93,12 @@ export function creationOf(
   return withTexts(creation, (field) => plant[field] ?? '');
 }
 
-export function updateOf(
-  caller: Caller,
-  id: number,
-  patch: PlantPatch,
-  { condition, request }: ChangeOptions = {},
-): Update {
-  const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
-  return { kind: 'update', ...plantFor(caller, id, request), condition, ...texts };
-}
-
-export function deletionOf(
+function ofPlant<Kind extends ChangeKind>(
+  kind: Kind,
   caller: Caller,
   id: number,
   { condition, request }: ChangeOptions = {},
-): Deletion {
-  return { kind: 'delete', ...plantFor(caller, id, request), condition };
-}
-
-export function restorationOf(
-  caller: Caller,
-  id: number,
-  { request }: ChangeOptions = {},
-): Restoration {
-  return { kind: 'restore', ...plantFor(caller, id, request) };
-}
-
-function plantFor(caller: Caller, id: number, request: string | undefined): OfPlant {
+): OfPlant<Kind> {
   const { store, identified: by } = caller;
-  return { store, reach: changeReachOf(caller), id, by, request };
-}
-
-/** The plant that the change, or an earlier one with its key, created. */
-export function createdPlant(creation: Creation, result: ChangeResults['create']): CreatedPlant {
-  const isReplay = typeof result === 'object';
-  const { owner } = creation;
-  const id = isReplay ? result.id : result;
-  return withTexts({ id, owner, isReplay }, (field) => creation[field]);
+  return { kind, store, by, request, id, reach: changeReachOf(caller), condition };
 }

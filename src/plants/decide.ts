@@ -9,7 +9,7 @@
 import { canChange, type ChangeReach, type Identified } from '../access/access.ts';
 import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
-import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
+import type { Change, ChangeKind, ChangeResults, Creation, OfPlant, Update } from './changes.ts';
 import { assertCondition } from './condition.ts';
 import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
@@ -164,7 +164,7 @@ function restore(id: number, reach: ChangeReach, facts: Facts): Outcome {
 
 /** The plant if it is within reach. Throws `plant-read-only` or `precondition-failed`. */
 function find(
-  { id, condition }: Update | Deletion,
+  { id, condition }: OfPlant<ChangeKind>,
   reach: ChangeReach,
   facts: Facts,
 ): StoredPlant | undefined {

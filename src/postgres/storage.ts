@@ -17,7 +17,7 @@ import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
 import { Servers, type ServerEvents } from './servers.ts';
-import { Plants } from './tables/plants.ts';
+import { openPlants } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Grants } from './tables/grants.ts';
 
@@ -51,7 +51,7 @@ const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE 
 export class PostgresStorage implements Storage {
   readonly #servers: Servers;
   readonly #readiness: Readiness;
-  readonly plants: Plants;
+  readonly plants: ReturnType<typeof openPlants>;
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
   readonly users: UserStorage;
@@ -76,7 +76,7 @@ export class PostgresStorage implements Storage {
     };
     this.shares = openShares(engine);
     this.users = openUsers(engine);
-    this.plants = new Plants(this.#servers, { quotas, keepChangesMs }, this.users);
+    this.plants = openPlants(this.#servers, { quotas, keepChangesMs }, this.users);
     this.log = openLog(engine, keepChangesMs);
   }
 

@@ -3,13 +3,7 @@
  * WAL can be restarted. Writes run on a writer thread.
  */
 import { userKey, type Credential, type Grant, type ReadAccess } from '../access/access.ts';
-import {
-  createdPlant,
-  creationOf,
-  deletionOf,
-  restorationOf,
-  updateOf,
-} from '../plants/changes.ts';
+import { changesBy } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isRange, isShort, listPlants } from '../plants/lists.ts';
@@ -76,14 +70,8 @@ export class SqliteStorage implements Storage {
   }
 
   readonly plants: PlantStorage = {
-    create: async (caller, plant, options) => {
-      const creation = creationOf(caller, plant, options);
-      return createdPlant(creation, await this.#writer.change(creation));
-    },
+    ...changesBy((change) => this.#writer.change(change)),
     find: async (caller, id) => this.#connection.read(({ plants }) => plants.find(caller, id)),
-    update: async (...args) => this.#writer.change(updateOf(...args)),
-    delete: async (...args) => this.#writer.change(deletionOf(...args)),
-    restore: async (...args) => this.#writer.change(restorationOf(...args)),
     list: (caller, query) => this.#list(caller, query),
   };
 

@@ -32,57 +32,36 @@ type PackedChange =
       ...texts: string[],
     ]
   | readonly [
-      'update',
+      'update' | 'delete' | 'restore',
       ...Author,
-      ...Target,
+      id: number,
+      reach: ChangeReach,
       condition: Condition | undefined,
       ...texts: (string | undefined)[],
-    ]
-  | readonly ['delete', ...Author, ...Target, condition: Condition | undefined]
-  | readonly ['restore', ...Author, ...Target];
+    ];
 type Author = readonly [store: number, by: Identified, request: string | undefined];
-type Target = readonly [id: number, reach: ChangeReach];
 
 export function pack(change: Change): PackedChange {
   const { kind, store, by, request } = change;
-  switch (kind) {
-    case 'create': {
-      const { id, owner, key } = change;
-      return [kind, store, by, request, id, owner, key, ...textValues(change)];
-    }
-    case 'update': {
-      const { id, reach, condition } = change;
-      return [kind, store, by, request, id, reach, condition, ...textValues(change)];
-    }
-    case 'delete':
-      return [kind, store, by, request, change.id, change.reach, change.condition];
-    case 'restore':
-      return [kind, store, by, request, change.id, change.reach];
+  if (kind === 'create') {
+    const { id, owner, key } = change;
+    return [kind, store, by, request, id, owner, key, ...textValues(change)];
   }
+  const { id, reach, condition } = change;
+  const texts = kind === 'update' ? textValues(change) : [];
+  return [kind, store, by, request, id, reach, condition, ...texts];
 }
 
 export function unpack(packed: PackedChange): Change {
   const [, store, by, request] = packed;
-  switch (packed[0]) {
-    case 'create': {
-      const [kind, , , , id, owner, key, ...values] = packed;
-      const creation = { kind, store, by, request, id, owner, key };
-      return withTexts(creation, (_, at) => values[at] ?? '');
-    }
-    case 'update': {
-      const [kind, , , , id, reach, condition, ...values] = packed;
-      const update = { kind, store, by, request, id, reach, condition };
-      return withTexts(update, (_, at) => values[at]);
-    }
-    case 'delete': {
-      const [kind, , , , id, reach, condition] = packed;
-      return { kind, store, by, request, id, reach, condition };
-    }
-    case 'restore': {
-      const [kind, , , , id, reach] = packed;
-      return { kind, store, by, request, id, reach };
-    }
+  if (packed[0] === 'create') {
+    const [kind, , , , id, owner, key, ...values] = packed;
+    const creation = { kind, store, by, request, id, owner, key };
+    return withTexts(creation, (_, at) => values[at] ?? '');
   }
+  const [kind, , , , id, reach, condition, ...values] = packed;
+  const change = { kind, store, by, request, id, reach, condition };
+  return withTexts(change, (_, at) => values[at]);
 }
 
 /** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
