@@ -1,5 +1,5 @@
 import type { PlantStoreError } from '../../client/client.ts';
-import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { printable } from '../../client/printable.ts';
 import { pauseMs } from '../../client/retry-rules.ts';
 import { pause } from '../../client/waiting.ts';

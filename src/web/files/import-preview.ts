@@ -1,7 +1,7 @@
 /**
  * What the page will import: a file, and its first rows.
  */
-import { placeOf } from '../../client/import-outcome.ts';
+import { placeOf } from '../../client/send-rows.ts';
 import {
   decodeText,
   importedFields,

@@ -2,7 +2,7 @@
  * Shows the progress of an import, and the refused rows.
  */
 import { writeCsv } from '../../client/csv.ts';
-import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
+import { placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { importedFields } from '../../client/read-rows.ts';
 import { byId, element, inNextFrame, setText, show } from '../shared/dom.ts';
 import { formatCount } from '../shared/format.ts';
