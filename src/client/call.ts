@@ -69,43 +69,37 @@ export class Call {
   }
 
   async #repeat<T>(attempt: (call: Call) => Promise<T>, deadlineMs: number): Promise<T> {
-    this.#token = await this.#askForToken();
-    for (let retries = 0; ; retries++) {
+    await this.#renewToken();
+    for (let retries = 0; ;) {
       try {
-        return await this.#withValidToken(attempt);
+        return await attempt(this);
       } catch (error) {
-        if (!(error instanceof PlantStoreError) || !this.#canRepeatAfter(error)) throw error;
-        this.outcomeUnknown ||= error.outcomeUnknown;
-        const { maxRetries, beforeRetry } = this.#transport;
-        if (beforeRetry !== undefined) {
-          await unlessAborted(beforeRetry(error), this.#end);
-          continue;
+        if (!(error instanceof PlantStoreError)) throw error;
+        if (error.status === 401 && this.canRenewToken) {
+          this.canRenewToken = false;
+          if (await this.#renewToken(this.#token)) continue;
         }
-        const waitMs = pauseMs(error, retries);
-        const isLate = performance.now() + waitMs >= deadlineMs;
-        if (isLate || retries === maxRetries) throw error;
-        await pause(waitMs, this.#end);
+        if (!this.#canRepeatAfter(error)) throw error;
+        this.outcomeUnknown ||= error.outcomeUnknown;
+        await this.#waitAfter(error, retries++, deadlineMs);
       }
     }
   }
 
-  /** Repeats the attempt once in the call if the service refuses the token and there is another one. */
-  async #withValidToken<T>(attempt: (call: Call) => Promise<T>): Promise<T> {
-    try {
-      return await attempt(this);
-    } catch (error) {
-      const isRefused = error instanceof PlantStoreError && error.status === 401;
-      if (!isRefused || !this.canRenewToken) throw error;
-      this.canRenewToken = false;
-      const refused = this.#token;
-      this.#token = await this.#askForToken(refused);
-      if (this.#token === refused) throw error;
-      return attempt(this);
-    }
+  /** Throws the error if it is too late for a retry. */
+  async #waitAfter(error: PlantStoreError, retries: number, deadlineMs: number): Promise<void> {
+    const { maxRetries, beforeRetry } = this.#transport;
+    if (beforeRetry !== undefined) return unlessAborted(beforeRetry(error), this.#end);
+    const waitMs = pauseMs(error, retries);
+    const isLate = performance.now() + waitMs >= deadlineMs;
+    if (isLate || retries === maxRetries) throw error;
+    await pause(waitMs, this.#end);
   }
 
-  #askForToken(refused?: string): Promise<string> {
-    return unlessAborted(this.#transport.token(refused), this.#end);
+  /** Returns whether there is another token than the one that the service has refused. */
+  async #renewToken(refused?: string): Promise<boolean> {
+    this.#token = await unlessAborted(this.#transport.token(refused), this.#end);
+    return this.#token !== refused;
   }
 
   #canRepeatAfter(error: PlantStoreError): boolean {
