@@ -3,37 +3,43 @@
  * log: nothing of a cause ever reaches a client.
  */
 
-export type ProblemKind =
-  | 'invalid-request'
-  | 'invalid-token'
-  | 'insufficient-scope'
-  | 'token-restricted'
-  | 'plant-read-only'
-  | 'quota-exceeded'
-  | 'plant-not-found'
-  | 'path-not-found'
-  | 'method-not-allowed'
-  | 'request-timeout'
-  | 'share-not-found'
-  | 'token-not-found'
-  | 'id-taken'
-  | 'too-many-shares'
-  | 'too-many-tokens'
-  | 'precondition-failed'
-  | 'idempotency-key-reused'
-  | 'body-too-large'
-  | 'unsupported-media-type'
-  | 'expectation-failed'
-  | 'rate-limited'
-  | 'headers-too-large'
-  | 'internal-error'
-  | 'method-not-implemented'
-  | 'overloaded'
-  | 'storage-full'
-  | 'storage-unavailable'
-  | 'provider-unavailable'
-  | 'outcome-unknown'
-  | 'version-not-supported';
+const shown = (status: number, title: string) => ({ status, title });
+
+/** What a problem can be, as RFC 9457 describes it to clients. docs/reference/errors.md has its causes. */
+export const problemKinds = {
+  'invalid-request': shown(400, 'The request is not valid'),
+  'invalid-token': shown(401, 'A valid token is required'),
+  'insufficient-scope': shown(403, 'The token lacks the required scope'),
+  'token-restricted': shown(403, 'The token cannot do this'),
+  'plant-read-only': shown(403, 'You can only read this plant'),
+  'quota-exceeded': shown(403, 'The quota of plants is used up'),
+  'plant-not-found': shown(404, 'Plant not found'),
+  'path-not-found': shown(404, 'Path not found'),
+  'method-not-allowed': shown(405, 'Method not allowed'),
+  'request-timeout': shown(408, 'The request took too long to arrive'),
+  'share-not-found': shown(404, 'Share not found'),
+  'token-not-found': shown(404, 'Token not found'),
+  'id-taken': shown(409, 'The id is already taken'),
+  'too-many-shares': shown(409, 'Too many shares'),
+  'too-many-tokens': shown(409, 'Too many tokens'),
+  'precondition-failed': shown(412, 'The condition does not hold'),
+  'body-too-large': shown(413, 'The body is too large'),
+  'unsupported-media-type': shown(415, 'The body must be JSON'),
+  'expectation-failed': shown(417, 'The expectation cannot be met'),
+  'idempotency-key-reused': shown(422, 'The idempotency key was used for another plant'),
+  'rate-limited': shown(429, 'Too many requests'),
+  'headers-too-large': shown(431, 'The headers are too large'),
+  'internal-error': shown(500, 'Internal error'),
+  'method-not-implemented': shown(501, 'Method not implemented'),
+  overloaded: shown(503, 'Not accepting requests now'),
+  'storage-full': shown(503, 'The storage is full'),
+  'storage-unavailable': shown(503, 'The storage is unavailable'),
+  'provider-unavailable': shown(503, 'The identity provider is unavailable'),
+  'outcome-unknown': shown(503, 'The outcome is unknown'),
+  'version-not-supported': shown(505, 'HTTP version not supported'),
+};
+
+export type ProblemKind = keyof typeof problemKinds;
 
 /** A JSON pointer (RFC 6901) into the body, or the name of a parameter: of the query, the path or the headers. */
 export type FaultPlace = { pointer: string } | { parameter: string };
@@ -112,65 +118,51 @@ export function insufficientScope(scope: string, detail: string): Problem {
   return new Problem('insufficient-scope', detail, { scope });
 }
 
-/** Returns a function that makes the problem of a failure. The cause is for the log. */
-function failure(kind: ProblemKind, detail: string): (cause: unknown) => Problem {
+/** Returns a function that makes a problem whose detail is always the same. The cause of a failure is for the log. */
+export function fixedProblem(kind: ProblemKind, detail: string): (cause?: unknown) => Problem {
   return (cause) => new Problem(kind, detail, { cause });
 }
 
 /** An unexpected error, which the client did not cause. */
-export const defect = failure(
+export const defect = fixedProblem(
   'internal-error',
   'This is a bug in the service, not an error in your request.',
 );
 
-export const outcomeUnknown = failure(
+export const outcomeUnknown = fixedProblem(
   'outcome-unknown',
   'The change may or may not have been stored. Check before you send it again.',
 );
 
-export const storageUnavailable = failure(
+export const storageUnavailable = fixedProblem(
   'storage-unavailable',
   'The storage is unavailable, so nothing was changed. Try again later.',
 );
 
-export const storageFull = failure(
+export const storageFull = fixedProblem(
   'storage-full',
   'The storage has no space left, so nothing was changed. The operator has to free some.',
 );
 
-export const tooManyWrites = () =>
-  new Problem(
-    'overloaded',
-    'Too many writes are pending, so nothing was changed. Try again later.',
-  );
+export const tooManyWrites = fixedProblem(
+  'overloaded',
+  'Too many writes are pending, so nothing was changed. Try again later.',
+);
 
 /** The same for a plant that does not exist and for one that the caller cannot access. */
-export const plantNotFound = () =>
-  new Problem(
-    'plant-not-found',
-    'There is no plant with this id, or you do not have access to it.',
-  );
+export const plantNotFound = fixedProblem(
+  'plant-not-found',
+  'There is no plant with this id, or you do not have access to it.',
+);
 
 /** For those who can see the plant: others get `plantNotFound`. */
-export const plantReadOnly = () =>
-  new Problem(
-    'plant-read-only',
-    'You can see this plant, but not change it. Ask its owner to share with write access.',
-  );
-
-/** The same whether or not there is such a user. */
-export const shareNotFound = () =>
-  new Problem('share-not-found', 'There is no share between you and a user of this name.');
+export const plantReadOnly = fixedProblem(
+  'plant-read-only',
+  'You can see this plant, but not change it. Ask its owner to share with write access.',
+);
 
 export const tokenEnded = (state: string) =>
   new Problem('invalid-token', `The token is ${state}. Get a new one.`);
-
-/** The same for a token of another user and for one that does not exist. */
-export const tokenNotFound = () =>
-  new Problem(
-    'token-not-found',
-    'You have no token with this id. "GET /tokens" lists your tokens.',
-  );
 
 /** Why a plant with the id cannot be restored. */
 export const idInUse = (id: number) =>

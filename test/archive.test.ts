@@ -12,6 +12,8 @@ import { query } from './support/postgres.ts';
 import { testDatabase } from './support/storages.ts';
 
 const ofSqlite = {
+  'changes.key': 'follows from the store and the position',
+  'stores.number': 'counts the stores of the file',
   'grant_changes.count': 'shows them whether their grants are old',
   'retention.id': 'is set by the migration',
   'retention.confirmed_at': 'is set by the migration',

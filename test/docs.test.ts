@@ -10,8 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { CommandUnknownOpts } from '@commander-js/extra-typings';
 import packageFile from '../package.json' with { type: 'json' };
 import { program } from '../src/cli/main.ts';
-import type { ProblemKind } from '../src/problem.ts';
-import { problemResponses } from '../src/http/response/problems.ts';
+import { problemKinds, type ProblemKind } from '../src/problem.ts';
 import { commandsFile, commandsText } from '../tools/commands.ts';
 import { normalise, Page, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemOf } from '../tools/problems.ts';
@@ -134,11 +133,11 @@ const errors = new Page(join(root, 'docs/reference/errors.md')).sections;
 test('docs/reference/errors.md has a section with the status of each kind of problem', () => {
   assert.deepEqual(
     errors.map(({ heading }) => heading).toSorted(),
-    Object.keys(problemResponses).toSorted(),
+    Object.keys(problemKinds).toSorted(),
   );
   for (const { heading, text } of errors) {
     const [, status] = /^\s*Status (\d+)\./.exec(text) ?? [];
-    const known = Object.entries(problemResponses).find(([kind]) => kind === heading);
+    const known = Object.entries(problemKinds).find(([kind]) => kind === heading);
     assert.equal(Number(status), known?.[1].status, `the status of ${heading}`);
   }
 });
@@ -149,7 +148,7 @@ test('docs/reference/errors.md shows the response of the service for each kind',
     const kind = section.heading as ProblemKind; // the test above compares them
     await t.test(kind, async (inner) => {
       const { status, body } = await causeProblem(inner, app, kind);
-      assert.equal(status, problemResponses[kind].status);
+      assert.equal(status, problemKinds[kind].status);
       const shown = JSON.parse(normalise(JSON.stringify(problemOf(section))));
       assert.deepEqual(shown, JSON.parse(normalise(body)));
     });

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
 import { optionalTexts, shownFields, textFields } from '../src/plants/fields.ts';
-import { problemResponses } from '../src/http/response/problems.ts';
+import { problemKinds } from '../src/problem.ts';
 import { openapiFile } from './openapi.ts';
 import type { Schema } from './reference/openapi.ts';
 
@@ -23,7 +23,7 @@ export async function clientTypesText(): Promise<string> {
   const declarations = [
     ...Object.entries(schemas).map(([name, schema]) => declaration(name, schema)),
     declaration('ProblemKind', {
-      enum: Object.keys(problemResponses),
+      enum: Object.keys(problemKinds),
       description: 'The kinds of problems that the service responds with.',
     }),
     list('allFields', shownFields, 'What a response can have of a plant.'),

@@ -1,15 +1,14 @@
 /**
  * Describes the responses that the routes declare, and headers of requests, for openapi.json. Each header, schema and
- * problem is defined once, under its name in `components`. The table of problems.ts and docs/reference/errors.md describe
- * problems.
+ * problem is defined once, under its name in `components`. problem.ts and docs/reference/errors.md describe problems.
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation, Success } from '../src/http/routes/operation.ts';
-import type { ProblemKind } from '../src/problem.ts';
+import { problemKinds, type ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
 import { keyPattern, maxKeyFieldChars } from '../src/http/request/idempotency-key.ts';
-import { problemMediaType, problemResponses } from '../src/http/response/problems.ts';
+import { problemHeaders, problemMediaType } from '../src/http/response/problems.ts';
 import { schemas } from './openapi-schemas.ts';
 
 function header(description: string, example: unknown, schema: object = { type: 'string' }) {
@@ -114,8 +113,8 @@ export function responsesOf(
   const all = [...problems, ...problemsOfAll];
   if (hasToken) all.push(...problemsWithToken);
   if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');
-  if (problems.some((kind) => problemResponses[kind].status === 404)) all.push('path-not-found');
-  const byStatus = [...Map.groupBy(all, (kind) => problemResponses[kind].status)];
+  if (problems.some((kind) => problemKinds[kind].status === 404)) all.push('path-not-found');
+  const byStatus = [...Map.groupBy(all, (kind) => problemKinds[kind].status)];
   const isPatch = method === 'PATCH';
   return Object.fromEntries([
     ...Object.entries(successes).map(([status, one]) => [status, successResponse(one, hasToken)]),
@@ -187,7 +186,7 @@ function problemResponse(status: number, kinds: readonly ProblemKind[], isPatch:
     : kinds.length <= 2
       ? names.join('Or')
       : `Problem${status}`;
-  const [title = '', ...others] = kinds.map((kind) => problemResponses[kind].title);
+  const [title = '', ...others] = kinds.map((kind) => problemKinds[kind].title);
   const lower = others.map((other) => `, or ${other.charAt(0).toLowerCase()}${other.slice(1)}`);
   const examples = kinds.map((kind) => [kind, { $ref: `#/components/examples/${kind}` }]);
   return (problemComponents[component] ??= {
@@ -215,7 +214,7 @@ const beforeLimits: readonly ProblemKind[] = [
 /** The headers of responses to these problems. Those that only some of them have are optional. */
 function headersOf(kinds: readonly ProblemKind[]): Record<string, object> {
   const namesOf = (kind: ProblemKind) => [
-    ...Object.keys(problemResponses[kind].headers),
+    ...Object.keys(problemHeaders[kind] ?? {}),
     ...(kind === 'rate-limited' ? ['Retry-After'] : []), // request-limits.ts sets it
     ...(beforeLimits.includes(kind) ? [] : ['RateLimit', 'RateLimit-Policy']),
   ];

@@ -4,8 +4,8 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
-import { ShareAccess } from '../src/http/routes/share-schemas.ts';
-import { NewToken, Scope } from '../src/http/routes/token-schemas.ts';
+import { ShareAccess } from '../src/http/routes/shares.ts';
+import { NewToken, Scope } from '../src/http/routes/tokens.ts';
 import { plantEvents } from '../src/log/change-log.ts';
 import { maxId } from '../src/plants/ids.ts';
 import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';

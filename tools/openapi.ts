@@ -89,15 +89,19 @@ function operationsOfRoutes() {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
     const operation = schema as Operation;
-    const { params, querystring, body, requestHeaders: named, ...rest } = operation;
-    const { successes: _, problems: _problems, ...described } = rest;
+    const { operationId, summary, description, tags, security } = operation;
+    const { params, querystring, body, requestHeaders: named = [] } = operation;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
-      ...described,
+      operationId,
+      summary,
+      description,
+      tags,
+      security,
       parameters: [
         ...parametersIn('path', params),
         ...parametersIn('query', querystring),
-        ...(named ?? []).map((name) => requestHeaders[name]),
+        ...named.map((name) => requestHeaders[name]),
       ],
       ...(body && {
         requestBody: {

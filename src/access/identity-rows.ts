@@ -11,10 +11,9 @@ import {
   type ReceivedShare,
   type Role,
 } from './access.ts';
-import type { TokenRecord } from './identity-storage.ts';
 import { familyOf } from './own-tokens.ts';
 import { tokenId } from './token.ts';
-import { tokenEnded, type Problem } from '../problem.ts';
+import { tokenEnded } from '../problem.ts';
 
 /** Like all rows here, with null for a time that does not apply. */
 export type UserRow = readonly [
@@ -64,43 +63,13 @@ export function grantOf(
   };
 }
 
-/** The caller of a grant, or `invalid-token` if its token was revoked. A revoked token can have been deleted. */
-export function unrevokedCaller(grant: Grant | undefined): Caller | Problem {
-  const isRevoked = grant === undefined || grant.revokedAtMs !== undefined;
-  return isRevoked ? tokenEnded('revoked') : grant.caller;
+/** The caller of a grant. Throws `invalid-token` if its token was revoked, which can also have deleted it. */
+export function unrevokedCaller(grant: Grant | undefined): Caller {
+  if (grant === undefined || grant.revokedAtMs !== undefined) throw tokenEnded('revoked');
+  return grant.caller;
 }
 
 /** A hash as latin1 text, which is a key of a Map and of `Identified`. */
 function hashKey({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('latin1');
-}
-
-/** The columns of a token that its record has. */
-export type TokenRow = readonly [
-  store: number,
-  hash: Uint8Array,
-  scopes: string,
-  label: string,
-  createdAt: number,
-  expiresAt: number | null,
-  revokedAt: number | null,
-  lastUsedAt: number | null,
-];
-
-export function recordOf(
-  row: readonly [...TokenRow, ...rest: readonly unknown[]],
-  names: Pick<TokenRecord, 'store' | 'user' | 'role'>,
-): TokenRecord {
-  const [store, hash, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt] = row;
-  return {
-    ...names,
-    id: tokenId(hash, store),
-    position: { store, hash },
-    scopes: parseScopes(scopes),
-    label,
-    createdAtMs,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-    lastUsedAtMs: lastUsedAt ?? undefined,
-  };
 }

@@ -47,10 +47,9 @@ export async function openExisting(
   try {
     return await openStorage(url, { ...options, create: false });
   } catch (error) {
-    const isMissing =
-      error instanceof Refusal && ['no-file', 'missing-schema'].includes(error.kind ?? '');
-    if (!isMissing) throw error;
-    return undefined;
+    const kind = error instanceof Refusal ? error.kind : undefined;
+    if (kind === 'no-file' || kind === 'missing-schema') return undefined;
+    throw error;
   }
 }
 

@@ -1,17 +1,21 @@
 /**
- * The program. The commands of each folder are in its command.ts or commands.ts, and load their code when they run.
+ * The program. The commands of each folder load what is large when they run.
  * Exit status: 0 success, 1 failure or lost output, 2 invalid usage, 3 storage failure.
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
+import { addAccessCommand } from './admin/access.ts';
+import { addDatabaseCommands } from './admin/databases.ts';
+import { addLogCommand } from './admin/log.ts';
+import { addShareCommands } from './admin/shares.ts';
+import { addTokenCommands } from './admin/tokens.ts';
+import { addUserCommands } from './admin/users.ts';
 import { addCompletionCommands } from './completion.ts';
-import { addDatabaseCommands } from './files/commands.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addPlantsCommands } from './plants/commands.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
-import { addAdminCommands } from './admin/commands.ts';
 import { refuseBlankValues, refuseInvalidText, refuseUnknownVariables } from './settings.ts';
 
 const packageFile = new URL('../../package.json', import.meta.url);
@@ -51,7 +55,11 @@ export function program() {
     .addHelpText('after', examples(['plant-store serve', 'plant-store token create alice']));
 
   addServeCommand(plantStore);
-  addAdminCommands(plantStore);
+  addTokenCommands(plantStore);
+  addUserCommands(plantStore);
+  addShareCommands(plantStore);
+  addAccessCommand(plantStore);
+  addLogCommand(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
   addCompletionCommands(plantStore);

@@ -3,9 +3,10 @@
  * the database.
  */
 import type { TString } from '@sinclair/typebox';
-import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access/access.ts';
 import { defaultKeepChangesMs } from '../log/change-log.ts';
+import { maxId } from '../plants/ids.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
 import { isServiceLink } from './settings.ts';
@@ -28,34 +29,19 @@ export function databaseFlag() {
     .default(defaultDatabase, defaultDatabase); // a description, so that --help shows it without quotes
 }
 
-/** The options of every command that opens a database. */
-export interface DatabaseOptions {
-  database: string;
-  json?: true | undefined;
-}
-
-/** The options of a command about one store. */
-export interface InStoreOptions extends DatabaseOptions {
-  store: string;
-}
-
-/** Adds a command that opens a database. */
-export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {
-  return parent
-    .command(name)
-    .addOption(databaseFlag())
-    .option('--json', 'print the result as JSON')
-    .addHelpText('after', examples(lines));
-}
-
 export function keepChangesFlag(description: string) {
   return flag('--keep-changes <duration>', description)
     .argParser((text) => (text === '0' ? 0 : parseDurationMs(text)))
     .default(defaultKeepChangesMs, '30d');
 }
 
+/** The store of a command about one store. */
+export function inStore(description = 'store of the users') {
+  return storeFlag(description).default('main');
+}
+
 export function storeFlag(description: string) {
-  return flag('--store <name>', description).argParser(parserOf(Name));
+  return flag('--store <name>', description).argParser(parseName);
 }
 
 /** The end of a help page. npx finds the program in a checkout, in a project, and if it is installed globally. */
@@ -130,3 +116,7 @@ export function parserOf(schema: TString): (text: string) => string {
     return text;
   };
 }
+
+export const parseName = parserOf(Name);
+/** An id, or a number of plants, which cannot be larger. */
+export const parseId = integer(1, maxId);

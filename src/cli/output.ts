@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { printable } from '../client/printable.ts';
+import type { Refusal } from '../refusal.ts';
 import { refuseUnreadable } from './errors.ts';
 import { printableJson, shownOn } from './terminal.ts';
 
@@ -62,13 +63,21 @@ export function takesEscapes(): boolean {
   return io.stderr.isTTY === true && process.env['TERM'] !== 'dumb';
 }
 
-/** Prints the result of a command: `value` as one line of JSON with --json, otherwise the text for people. */
-export function printResult(
-  { json }: { json?: true | undefined },
-  value: object,
-  text: string,
-): void {
-  print(json ? printableJson(value) : text);
+/** The result of a command: `value` as --json prints it, and the text for people. */
+export interface Result {
+  value: object;
+  text: string;
+}
+
+/** Returns the action of a command: it prints what `work` returns. */
+export function printed<Args extends unknown[]>(work: (...args: Args) => Promise<Result>) {
+  return async function action(
+    this: { opts(): { json?: true | undefined } },
+    ...args: Args
+  ): Promise<void> {
+    const { value, text } = await work(...args);
+    print(this.opts().json ? printableJson(value) : text);
+  };
 }
 
 /** Reads a file, or standard input for `-`. Rejects with a Refusal that says what could not be read. */
@@ -77,10 +86,11 @@ export async function readInput(what: string, file: string): Promise<Buffer> {
   return reading.catch(refuseUnreadable(`${what} from ${file}`));
 }
 
-/** Asks a question on the terminal; only yes counts as true. Undefined without a terminal: nobody was asked. */
-export async function confirm(question: string): Promise<boolean | undefined> {
-  if (!io.stdin.isTTY || !io.stderr.isTTY) return undefined;
-  return /^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `));
+/** Asks a question on the terminal. Throws `refusal` unless the answer is yes. Without a terminal, nobody is asked: false. */
+export async function confirm(question: string, refusal: Refusal): Promise<boolean> {
+  if (!io.stdin.isTTY || !io.stderr.isTTY) return false;
+  if (/^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `))) return true;
+  throw refusal;
 }
 
 /** Reads a line from a terminal. The prompt is on standard error, because the output can be captured: TOKEN=$(...). */
@@ -97,22 +107,17 @@ export async function ask(prompt: string): Promise<string> {
 }
 
 function failWhenOutputIsLost({ stdout }: Io): void {
-  // Only the first error is reported.
-  stdout.once('error', reportLostOutput).on('error', () => {});
+  stdout.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
+    failWith(1);
+    printError(`error: Cannot write the output: ${error.message}.`);
+  });
+  stdout.on('error', () => {}); // only the first error is reported
   const { fd } = stdout;
+  if (fd === undefined || !fstatSync(fd).isFile()) return;
   // For a file, Node writes once and ignores a short write, for example on a full disk.
   // oxlint-disable-next-line no-underscore-dangle -- the method that a stream writes with (stream.Writable)
-  if (fd !== undefined && fstatSync(fd).isFile()) stdout._write = writerTo(fd);
-}
-
-function reportLostOutput(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') return; // the reader closed the pipe on purpose, as `head` does
-  failWith(1);
-  printError(`error: Cannot write the output: ${error.message}.`);
-}
-
-function writerTo(fd: number): Writable['_write'] {
-  return (chunk: Buffer, _encoding, done) => {
+  stdout._write = (chunk: Buffer, _encoding, done) => {
     try {
       writeFileSync(fd, chunk);
       done();

@@ -30,15 +30,13 @@ export function refuseBlankValues(command: CommandUnknownOpts): void {
 
 /** Node replaces bytes that are not UTF-8 with U+FFFD, so different names would become the same one. */
 export function refuseInvalidText(argv: readonly string[], env: NodeJS.ProcessEnv): void {
-  const [, , ...args] = argv;
-  const places = [
-    ...args.map((text, at) => [`Argument ${at + 1}`, text] as const),
-    ...settingsIn(env).map(([name, text]) => [`The variable ${name}`, name + text] as const),
-  ];
-  for (const [place, text] of places) {
-    if (!text.includes('\uFFFD')) continue;
-    throw new UsageError(`${place} is not valid UTF-8, or contains U+FFFD. Write it in UTF-8.`);
-  }
+  const args = argv.slice(2).map((text, at) => [`Argument ${at + 1}`, text] as const);
+  const variables = settingsIn(env).map(
+    ([name, text]) => [`The variable ${name}`, name + text] as const,
+  );
+  const [place] = [...args, ...variables].find(([, text]) => text.includes('\uFFFD')) ?? [];
+  if (place === undefined) return;
+  throw new UsageError(`${place} is not valid UTF-8, or contains U+FFFD. Write it in UTF-8.`);
 }
 
 /** Refuses a variable that no option has, because it is a typo or of another version. */

@@ -6,18 +6,28 @@ import { widthOf } from './terminal.ts';
 
 const maxColumnWidth = 60;
 
-type Rows = readonly (readonly (string | number)[])[];
+type Cell = string | number | readonly string[] | undefined;
+
+/** Cells in the order of the columns, or by the names of the columns. */
+export type Rows<Column extends string> = readonly (
+  readonly Cell[] | Readonly<Partial<Record<Column, Cell>>>
+)[];
 
 /**
  * Returns a function that formats rows, the first time below the header. The first rows set the widths of the columns,
  * so any number of rows needs little memory.
  */
-export function createTable(header: readonly string[]): (rows: Rows) => string {
+export function createTable<Column extends string>(
+  columns: readonly Column[],
+): (rows: Rows<Column>) => string {
   let widths: readonly number[] | undefined;
   return (rows) => {
-    const cells = rows.map((row) => row.map((cell) => printable(String(cell))));
-    const lines = widths === undefined ? [header, ...cells] : cells;
-    widths ??= header.map((_, at) => {
+    const lines = rows.map((row) => {
+      const cells = 'map' in row ? row : columns.map((column) => row[column]);
+      return cells.map((cell) => printable(String(cell ?? '')));
+    });
+    if (widths === undefined) lines.unshift(columns.map(headingOf));
+    widths ??= columns.map((_, at) => {
       const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
       return Math.min(widest, maxColumnWidth);
     });
@@ -25,8 +35,16 @@ export function createTable(header: readonly string[]): (rows: Rows) => string {
   };
 }
 
-export function tableOf(header: readonly string[], rows: Rows): string {
-  return createTable(header)(rows);
+export function tableOf<Column extends string>(
+  columns: readonly Column[],
+  rows: Rows<Column>,
+): string {
+  return createTable(columns)(rows);
+}
+
+/** "DELETED AT" for `deletedAt`. */
+function headingOf(column: string): string {
+  return column.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toUpperCase();
 }
 
 function aligned(line: readonly string[], widths: readonly number[]): string {

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
+import type { Server as NetServer } from 'node:net';
 import { fastify, type FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { stateOf, type Grant } from '../access/access.ts';
@@ -16,23 +17,32 @@ import { acceptJsonBodies } from './request/body.ts';
 import { handleClientError } from './server/client-errors.ts';
 import { Connections } from './server/connections.ts';
 import { Cors } from './server/cors.ts';
+import { drain } from './server/drain.ts';
 import { docsRoutes } from './routes/docs.ts';
 import { headProblem } from './server/head.ts';
 import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
+import { optionsFor } from './routes/operation.ts';
 import { plantRoutes } from './routes/plants.ts';
 import { lingerOnClose } from './server/linger.ts';
 import { asProblem, problemHandler, sendProblem } from './response/problems.ts';
 import { RequestLimits, type Limits } from './auth/request-limits.ts';
-import { UnreadResponses } from './response/unread-responses.ts';
+import { Lists } from './response/send-list.ts';
 import { createLimitedServer, type ServerFactory } from './server/create.ts';
 import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
-import { WriteHealth } from './routes/write-health.ts';
+import { watchWrites } from './routes/write-health.ts';
 import { webRoutes } from './routes/web.ts';
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Stops without dropping an accepted request. Resolves when no connection is left. */
+    drain(listening: readonly NetServer[]): Promise<void>;
+  }
+}
 
 export interface AppOptions {
   storage: Storage;
@@ -90,6 +100,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     },
     schemaController: { compilersFactory: noCompilers },
   });
+  app.decorate('drain', (listening) => drain(app.server, connections, listening));
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -134,13 +145,13 @@ export function addRoutes(
     done(state === undefined || state === 'active' ? undefined : tokenEnded(state));
   });
   app.decorateRequest('page');
-  const unread = new UnreadResponses();
-  const lists = { unread, log, baseUrl };
-  const writes = new WriteHealth(app, storage, log);
-  plantRoutes(app, { storage, authentication, ...lists });
-  shareRoutes(app, { storage, authentication, ...lists });
-  tokenRoutes(app, { storage, authentication, ...lists });
-  healthRoutes(app, storage, writes, stopping);
+  const lists = new Lists(log, baseUrl);
+  const routeOptions = { storage, optionsOf: optionsFor(authentication), lists, baseUrl };
+  const writeFailure = watchWrites(app, storage, log);
+  plantRoutes(app, routeOptions);
+  shareRoutes(app, routeOptions);
+  tokenRoutes(app, routeOptions);
+  healthRoutes(app, storage, writeFailure, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
   return authentication;

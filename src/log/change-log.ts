@@ -65,9 +65,13 @@ export interface LogEntry extends NewEntry {
   request?: string | undefined;
 }
 
+/** Every position is smaller. SQLite has 42 bits for one (sqlite/dialect.ts). */
+export const maxPosition = 2 ** 42 - 1;
+
 /** A position that a client sends as a cursor; undefined if the text is none. */
 export function parsePosition(text: string): number | undefined {
-  return /^(0|[1-9]\d{0,14})$/.test(text) ? Number(text) : undefined;
+  const position = /^(0|[1-9]\d{0,12})$/.test(text) ? Number(text) : Infinity;
+  return position <= maxPosition ? position : undefined;
 }
 
 /**
@@ -104,7 +108,7 @@ export interface DeletedPlant extends OwnedPlant {
 export type BinQuery = ScanQuery<number>;
 
 /** Every deletion is earlier. */
-export const binStart = Number.MAX_SAFE_INTEGER;
+export const binStart = maxPosition;
 
 export interface BinPage {
   plants: readonly DeletedPlant[];

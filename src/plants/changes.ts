@@ -52,14 +52,14 @@ export interface ChangeResults {
 
 export type ResultOfChange<C extends Change> = ChangeResults[C['kind']];
 
-/** The methods of a storage that carries out each change with `perform`. */
-export function changesBy(
-  perform: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
+/** The writes of a storage of plants, by what carries out a change. */
+export function plantWrites(
+  write: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
 ): Pick<PlantStorage, ChangeKind> {
   return {
     async create(caller, plant, options) {
       const creation = creationOf(caller, plant, options);
-      const result = await perform(creation);
+      const result = await write(creation);
       const isReplay = typeof result === 'object';
       const id = isReplay ? result.id : result;
       const { owner } = creation;
@@ -68,11 +68,11 @@ export function changesBy(
 
     async update(caller, id, patch, options) {
       const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
-      return perform({ ...ofPlant('update', caller, id, options), ...texts });
+      return write({ ...ofPlant('update', caller, id, options), ...texts });
     },
 
-    delete: async (caller, id, options) => perform(ofPlant('delete', caller, id, options)),
-    restore: async (caller, id, options) => perform(ofPlant('restore', caller, id, options)),
+    delete: async (caller, id, options) => write(ofPlant('delete', caller, id, options)),
+    restore: async (caller, id, options) => write(ofPlant('restore', caller, id, options)),
   };
 }
 

@@ -13,7 +13,7 @@ import type { Change, ChangeKind, ChangeResults, Creation, OfPlant, Update } fro
 import { assertCondition } from './condition.ts';
 import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
-import { maxId } from './ids.ts';
+import { assignId } from './ids.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 import { assertRoom, type PlantCounter, type Quotas } from './quota.ts';
 
@@ -134,7 +134,7 @@ function create(creation: Creation, facts: Facts): Outcome {
   const earlier = key && facts.key(owner, key[0]);
   if (key && earlier) return { result: { id: plantOfKey(earlier, key) } };
   const { lastId } = facts;
-  const id = wanted ?? (lastId < maxId ? lastId + 1 : facts.randomFreeId());
+  const id = wanted ?? assignId(lastId, () => facts.randomFreeId());
   if (id <= lastId && facts.plant(id) !== undefined) throw idTaken(id);
   const stored = key && { user: owner, key: key[0], fingerprint: key[1], plant: id };
   const after = withTexts({ id, owner }, (field) => creation[field]);

@@ -2,15 +2,12 @@
  * The servers of a database: one, or the nodes of a Citus cluster. Each statement about a store goes straight to the
  * server that has it.
  */
-import { Refusal } from '../refusal.ts';
 import { nameOf, type Address } from './pool/address.ts';
 import { distribute } from './citus/citus.ts';
 import { CitusNodes } from './citus/nodes.ts';
 import { isElsewhere } from './citus/shard-statement.ts';
 import type { Row, Statement } from '../sql/statement.ts';
 import { Unavailable } from './errors.ts';
-import { Hosts } from './pool/hosts.ts';
-import type { Schema } from '../shared/migrations.ts';
 import { checkServer, checkServerSql } from './schema/check.ts';
 import { Pool } from './pool/pool.ts';
 
@@ -28,7 +25,6 @@ export interface ServerEvents {
 
 export class Servers {
   readonly #events: ServerEvents;
-  readonly #hosts: Hosts;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   readonly #nodes: CitusNodes;
@@ -38,10 +34,10 @@ export class Servers {
     this.#events = events;
     const onFault = (server: string, fault: unknown) => events.onFault?.(server, fault);
     const name = address.hosts.map(nameOf).join();
-    this.#hosts = new Hosts(address, events.onRival);
-    this.#seed = new Pool(this.#hosts, {
+    this.#seed = new Pool(address, {
       name,
       onFault: (fault) => onFault(name, fault),
+      onRival: events.onRival,
       check: (connection) => checkServer(connection, checkServerSql),
     });
     this.#nodes = new CitusNodes(address, onFault);
@@ -94,7 +90,7 @@ export class Servers {
 
   /** Whether another primary than the one in use accepts writes. */
   get hasRival(): boolean {
-    return this.#hosts.rival !== undefined;
+    return this.#seed.hosts.rival !== undefined;
   }
 
   /** Whether a transaction on several stores of this server involves no other server. */
@@ -106,14 +102,6 @@ export class Servers {
   get withStores(): readonly Pool[] {
     const { withStores } = this.#nodes;
     return withStores.length > 0 ? withStores : [this.#seed];
-  }
-
-  /** Checks a server, which is unavailable while its commits are not durable. */
-  async check(server: Pool): Promise<Schema> {
-    return server.checkServer().catch((error: unknown) => {
-      if (server === this.#seed || !(error instanceof Refusal)) throw error;
-      throw new Refusal(`${server.name}: ${error.message}`, { cause: error });
-    });
   }
 
   /** The server that can change the schema. Rejects if it cannot be reached. */
@@ -141,7 +129,7 @@ export class Servers {
     const server = this.any;
     const wasEmpty = this.#nodes.isEmpty;
     if (!(await this.#nodes.locateFrom(server))) return false;
-    if (wasEmpty && !this.#nodes.isEmpty) this.#seed.disconnect();
+    if (wasEmpty && !this.#nodes.isEmpty) void this.#seed.disconnect();
     const { coordinator } = this.#nodes;
     if (server === this.#seed && coordinator !== undefined) {
       // The first host of the address can be a failed worker that was started again, with the map from before its failure.

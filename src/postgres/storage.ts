@@ -7,17 +7,19 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { plantWrites } from '../plants/changes.ts';
 import { maxId } from '../plants/ids.ts';
+import type { PlantStorage } from '../plants/plant-storage.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
-import { sql, type Query } from '../sql/statement.ts';
+import { sql } from '../sql/statement.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
 import { Servers, type ServerEvents } from './servers.ts';
-import { openPlants } from './tables/plants.ts';
+import { findPlant, readPage } from './tables/plants.ts';
 import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Grants } from './tables/grants.ts';
 
@@ -51,7 +53,8 @@ const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE 
 export class PostgresStorage implements Storage {
   readonly #servers: Servers;
   readonly #readiness: Readiness;
-  readonly plants: ReturnType<typeof openPlants>;
+  readonly #engine: PostgresEngine;
+  readonly plants: PlantStorage;
   readonly identity: IdentityStorage;
   readonly shares: ShareStorage;
   readonly users: UserStorage;
@@ -68,7 +71,8 @@ export class PostgresStorage implements Storage {
       onRival,
     });
     this.#readiness = new Readiness(this.#servers, options);
-    const engine = new PostgresEngine(this.#servers, keepChangesMs !== 0);
+    const engine = new PostgresEngine(this.#servers, { quotas, keepChangesMs });
+    this.#engine = engine;
     const grants = new Grants(this.#servers, engine);
     this.identity = {
       ...openTokens(engine),
@@ -76,7 +80,11 @@ export class PostgresStorage implements Storage {
     };
     this.shares = openShares(engine);
     this.users = openUsers(engine);
-    this.plants = openPlants(this.#servers, { quotas, keepChangesMs }, this.users);
+    this.plants = {
+      ...plantWrites((change) => engine.change(change)),
+      find: (...args) => findPlant(this.#servers, ...args),
+      list: (...args) => readPage(this.#servers, this.users, ...args),
+    };
     this.log = openLog(engine, keepChangesMs);
   }
 
@@ -95,11 +103,7 @@ export class PostgresStorage implements Storage {
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
     const server = await this.#servers.ofStore(store);
     if (needsSpace) {
-      const large: Query[] = [
-        [checkSql.addPlant, [store]],
-        [checkSql.addChange, [store]],
-      ];
-      await server.transactInTwo(large, () => []); // rolls back
+      await server.rehearse([checkSql.addPlant, [store]], [checkSql.addChange, [store]]);
     }
     const [, [[hasPrivileges] = []] = []] = await server.transact(
       [checkSql.write, [store]],
@@ -114,7 +118,7 @@ export class PostgresStorage implements Storage {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#readiness.close();
-    await this.plants.close();
+    await this.#engine.close();
     await this.#servers.close();
   }
 }

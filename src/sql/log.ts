@@ -9,6 +9,7 @@ import {
   historyOf,
   keptSince,
   logPageOf,
+  maxPosition,
   maxRemovedChanges,
   type ChangeLog,
   type DeletedPlant,
@@ -43,7 +44,7 @@ export const logColumns = {
   ...eachText(() => 'text'),
 };
 
-/** The values of the columns after the first. */
+/** The values of the columns after the first. Each engine makes 16 bytes of the text of the request id. */
 export function valuesOf(
   entry: LogEntry,
   atMs: number,
@@ -58,7 +59,7 @@ export function valuesOf(
     atMs,
     by?.[2] ?? null,
     by === undefined ? null : tokenBytes(by[1], by[4] !== undefined),
-    request === undefined ? null : Buffer.from(request.replaceAll('-', ''), 'hex'),
+    request ?? null,
     plant,
     owner,
     isRestorable ? 1 : 0,
@@ -119,7 +120,7 @@ const nameOf = (user: string) =>
 const deletionsFrom = (changes: string) => `
     FROM ${changes} JOIN plant_store.users
       ON users.store = changes.store AND users.id = changes.owner
-    WHERE changes.store = $1 AND users.store = $1 AND is_restorable = 1`;
+    WHERE users.store = $1 AND is_restorable = 1 AND changes.store = $1`;
 const restorablePlants = deletionsFrom('plant_store.changes /* INDEXED BY restorable_plants */');
 const columnsOf = (table: string) => textFields.map((field) => `${table}.${field}`).join(', ');
 const deletionColumns = `position, at, user_id, removed_position, plant, owner, ${columnsOf('changes')}`;
@@ -130,14 +131,14 @@ export const logSql = {
     SELECT ${deletionColumns} ${restorablePlants} AND plant = ANY ($2::bigint[])`,
   readDeletions: sql<DeletionRow>`
     SELECT ${deletionColumns} ${deletionsFrom('plant_store.changes')}
-    AND position = ANY ($2::bigint[])`,
+    AND changes.position = ANY ($2::bigint[])`,
   scanDeletions: sql<readonly [position: number, owner: number, at: number]>`
-    SELECT position, owner, at FROM plant_store.changes
-    WHERE store = $1 AND is_restorable = 1 AND position < $2
-    ORDER BY position DESC LIMIT ${maxScannedDeletions}`,
+    SELECT position, owner, at FROM plant_store.changes /* INDEXED BY restorable_changes */
+    WHERE is_restorable = 1 AND changes.store = $1 AND changes.position BETWEEN 1 AND $2
+    ORDER BY changes.position DESC LIMIT ${maxScannedDeletions}`,
   endDeletions: sql`
     UPDATE plant_store.changes SET is_restorable = 0
-    WHERE store = $1 AND position = ANY ($2::bigint[])`,
+    WHERE changes.store = $1 AND changes.position = ANY ($2::bigint[])`,
   endDeletionsOf: sql`
     UPDATE plant_store.changes /* INDEXED BY restorable_plants */ SET is_restorable = 0
     WHERE store = $1 AND is_restorable = 1 AND plant = ANY ($2::bigint[])`,
@@ -152,7 +153,7 @@ export const logSql = {
   history: sql<ChangeRow>`
     WITH RECURSIVE chain AS (
       SELECT previous, event, at, user_id, owner, ${textColumns} FROM plant_store.changes
-      WHERE store = $1 AND position = $2
+      WHERE changes.store = $1 AND changes.position = $2
       UNION ALL
       SELECT changes.previous, changes.event, changes.at, changes.user_id, changes.owner,
              ${columnsOf('changes')}
@@ -161,11 +162,17 @@ export const logSql = {
     )
     SELECT ${changeColumns} FROM chain LIMIT $3::bigint`,
   list: sql<LogRow>`
-    SELECT position, plant, token, request, ${changeColumns} FROM plant_store.changes WHERE changes.store = $1 AND position > $2
-    ORDER BY position LIMIT $3`,
+    SELECT position, plant, token, request, ${changeColumns}
+    FROM plant_store.changes
+    WHERE changes.store = $1 AND changes.position BETWEEN $2 AND ${maxPosition}
+    ORDER BY changes.position LIMIT $3`,
   oldest: sql<readonly [position: number, at: number]>`
-    SELECT position, at FROM plant_store.changes WHERE store = $1 ORDER BY position LIMIT $2`,
-  remove: sql`DELETE FROM plant_store.changes WHERE store = $1 AND position <= $2`,
+    SELECT position, at FROM plant_store.changes
+    WHERE changes.store = $1 AND changes.position BETWEEN 1 AND ${maxPosition}
+    ORDER BY changes.position LIMIT $2`,
+  remove: sql`
+    DELETE FROM plant_store.changes
+    WHERE changes.store = $1 AND changes.position BETWEEN 1 AND $2`,
 };
 
 export const retentionSql = {
@@ -190,7 +197,7 @@ export const logWrites = {
         const old = kept === -1 ? changes : changes.slice(0, kept);
         const [last] = old.at(-1) ?? [];
         if (last === undefined) return { result: 0 };
-        return { result: old.length, writes: [[logSql.remove, [store, last]]] };
+        return { result: old.length, writes: () => [[logSql.remove, [store, last]]] };
       },
     }),
 
@@ -212,7 +219,7 @@ export const logWrites = {
       reads: [],
       decide: () => ({
         result: undefined,
-        writes: [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
+        writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
       }),
     }),
 };
@@ -233,7 +240,7 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const turn = userKey(caller);
       const since = keptSince(keepMs);
       const found = await scan(query, async (after: number, limit) => {
-        const scanned = await engine.read(store, logSql.scanDeletions, [store, after], turn);
+        const scanned = await engine.read(store, logSql.scanDeletions, [store, after - 1], turn);
         const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
         const positions = inReach.map(([position]) => position);
         const plants: DeletedPlant[] = [];
@@ -250,10 +257,10 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
     },
 
     async list(query) {
-      const { store: name, after = -1, limit } = query;
+      const { store: name, after = 0, limit } = query;
       const store = await engine.findStore(name);
       if (store === undefined) return { changes: [], next: undefined };
-      const rows = await engine.read(store, logSql.list, [store, after, limit]);
+      const rows = await engine.read(store, logSql.list, [store, after + 1, limit]);
       return logPageOf(
         rows.map(([position, plant, token, request, ...change]) => ({
           position,

@@ -2,7 +2,16 @@ import { logWrites } from './log.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
 import { userWrites } from './users.ts';
+import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
-export const writes = { ...logWrites, ...shareWrites, ...tokenWrites, ...userWrites };
+const writes = { ...logWrites, ...shareWrites, ...tokenWrites, ...userWrites };
 export type Writes = typeof writes;
+
+export function namedWrite<Name extends keyof Writes>(
+  name: Name,
+  ...args: Parameters<Writes[Name]>
+): Write<ResultOf<Name>> {
+  // The types have checked this combination, which the compiler cannot follow here.
+  return (writes[name] as (...values: readonly unknown[]) => Write<ResultOf<Name>>)(...args);
+}

@@ -78,7 +78,6 @@ export const shareWrites = {
       store,
       by,
       request,
-      canRepeat: false,
       reads: [[shareSql.findOwner, [store, ownerName, user]]],
       decide([[found]]) {
         if (found === undefined) throw userRemoved();
@@ -89,7 +88,7 @@ export const shareWrites = {
         const event = isNew ? 'shared' : 'share-changed';
         return {
           result: isNew,
-          writes: [[shareSql.set, [store, owner, user, access, sinceMs]]],
+          writes: () => [[shareSql.set, [store, owner, user, access, sinceMs]]],
           entries: [{ event, owner, name: user, tag: access }],
         };
       },
@@ -105,7 +104,6 @@ export const shareWrites = {
       store,
       by,
       request,
-      canRepeat: false,
       reads: ends.map(({ owner, user }): Query<readonly [owner: number, access: ShareAccess]> => [
         shareSql.find,
         [store, owner, user],
@@ -117,7 +115,7 @@ export const shareWrites = {
         });
         return {
           result: ended.length > 0,
-          writes: ended.map(({ owner, name }) => [shareSql.end, [store, owner, name]]),
+          writes: () => ended.map(({ owner, name }) => [shareSql.end, [store, owner, name]]),
           entries: ended.map((share) => ({ event: 'share-ended', ...share })),
         };
       },

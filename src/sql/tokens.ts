@@ -1,8 +1,7 @@
 /**
  * Tokens on both engines, and the users who are created with them.
  */
-import { formatScopes, type Grant, type Role } from '../access/access.ts';
-import { recordOf, type TokenRow } from '../access/identity-rows.ts';
+import { formatScopes, parseScopes, type Grant, type Role } from '../access/access.ts';
 import type { IdentityStorage, NewToken, TokenRecord } from '../access/identity-storage.ts';
 import {
   assertCanRevoke,
@@ -32,11 +31,18 @@ const byUser = 'plant_store.tokens /* INDEXED BY tokens_by_user */';
 const ofStore = 'tokens.store = $1 AND stores.store = $1 AND users.store = $1';
 
 type RecordRow = readonly [
-  ...TokenRow,
+  storeNumber: number,
+  hash: Uint8Array,
+  scopes: string,
+  label: string,
+  createdAt: number,
+  expiresAt: number | null,
+  revokedAt: number | null,
+  lastUsedAt: number | null,
   store: string,
   user: string,
   role: Role,
-  userId: number,
+  owner: number,
   line: string | null,
 ];
 
@@ -83,7 +89,7 @@ export const tokenWrites = {
         const added = addToken(store, user, null, { ...token, expiresAtMs, hash });
         return {
           result: undefined,
-          writes: [...writes, added.write],
+          writes: () => [...writes, added.write],
           entries: [...entries, added.entry],
         };
       },
@@ -111,7 +117,7 @@ export const tokenWrites = {
         const { write, entry } = addToken(store, user, lineBelow(line, parent), token);
         return {
           result: undefined,
-          writes: [[tokenSql.deleteOwn, [store, ended]], write],
+          writes: () => [[tokenSql.deleteOwn, [store, ended]], write],
           entries: [entry],
         };
       },
@@ -131,18 +137,18 @@ export const tokenWrites = {
       store,
       by: by?.caller.identified,
       request,
-      canRepeat: by?.tokenId !== id, // a token that has revoked itself can do nothing more
       reads: [[tokenSql.findById, [store, first, last]]],
       decide([[row]]) {
-        const owner = row?.[11];
-        if (row === undefined || owner !== (by?.caller.user ?? owner)) return { result: undefined };
-        const record = toRecord(row);
-        if (by !== undefined) assertCanRevoke(by, { ...record, line: row[12] });
+        if (row === undefined) return { result: undefined };
+        const { record, owner, line } = readRecord(row);
+        if (by !== undefined && owner !== by.caller.user) return { result: undefined };
+        if (by !== undefined) assertCanRevoke(by, { ...record, line });
         if (record.revokedAtMs !== undefined) return { result: record };
+        const tag = formatScopes(record.scopes);
         return {
           result: { ...record, revokedAtMs },
-          writes: [[tokenSql.revoke, [store, row[1], revokedAtMs]]],
-          entries: [{ event: 'token-revoked', owner, name: id, tag: row[2] }],
+          writes: () => [[tokenSql.revoke, [store, record.position.hash, revokedAtMs]]],
+          entries: [{ event: 'token-revoked', owner, name: id, tag }],
         };
       },
     });
@@ -156,7 +162,7 @@ export const tokenWrites = {
       reads: [],
       decide: () => ({
         result: undefined,
-        writes: [[tokenSql.recordUses, [store, usedAtMs, hashes]]],
+        writes: () => [[tokenSql.recordUses, [store, usedAtMs, hashes]]],
       }),
     }),
 };
@@ -231,7 +237,27 @@ export function openTokens(engine: Engine): TokenStorage {
 const noHash = Buffer.alloc(0);
 const noTokens = { first: noHash, last: noHash };
 
+/** The record of a token, the number of its user, and its line. */
+function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line: string | null } {
+  const [number, hash, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt, ...names] =
+    row;
+  const [store, user, role, owner, line] = names;
+  const record = {
+    store,
+    user,
+    role,
+    id: tokenId(hash, number),
+    position: { store: number, hash },
+    scopes: parseScopes(scopes),
+    label,
+    createdAtMs,
+    expiresAtMs: expiresAt ?? undefined,
+    revokedAtMs: revokedAt ?? undefined,
+    lastUsedAtMs: lastUsedAt ?? undefined,
+  };
+  return { record, owner, line };
+}
+
 function toRecord(row: RecordRow): TokenRecord {
-  const { 8: store, 9: user, 10: role } = row;
-  return recordOf(row, { store, user, role });
+  return readRecord(row).record;
 }

@@ -71,7 +71,7 @@ export const userSql = {
       AND (EXISTS (SELECT 1 FROM plant_store.shares WHERE shares.store = $1 AND owner = $2)
         OR EXISTS (SELECT 1 FROM plant_store.plants WHERE plants.${plantsOfUser}))`,
   remove: sql`
-    UPDATE plant_store.users SET removed_at = coalesce(removed_at, $3), removed_position = $4
+    UPDATE plant_store.users SET removed_at = $3, removed_position = $4
     WHERE store = $1 AND id = $2`,
 };
 
@@ -120,7 +120,7 @@ export const userWrites = {
         const isOlder = found !== undefined && (found[2] ?? Infinity) >= issuedAtMs;
         if (isOlder) return { result: undefined };
         const { writes, entries } = ensureUser({ store, name, found, last });
-        return { result: undefined, writes, entries };
+        return { result: undefined, writes: () => writes, entries };
       },
     }),
 
@@ -137,7 +137,7 @@ export const userWrites = {
         const owners = received.map(([owner]) => owner);
         return {
           result: shares.length,
-          writes: [
+          writes: () => [
             [userSql.revokeTokens, [store, user, revokedAtMs]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, owners]],
@@ -162,11 +162,12 @@ export const userWrites = {
         [userSql.isActive, [store, to]],
         [userSql.findMoved, [store, from, limit]],
       ],
-      decide([heirs, plants], position) {
+      decide([heirs, plants]) {
         const moved = heirs.length === 0 ? [] : plants;
         return {
           result: moved.length,
-          writes: moved.map(([, id], at) => [userSql.move, [store, id, to, position + 1 + at]]),
+          writes: (positions) =>
+            moved.map(([, id], at) => [userSql.move, [store, id, to, positions[at]]]),
           entries: moved.map(([previous, plant, owner, ...texts]) => ({
             event: 'moved',
             plant,
@@ -186,17 +187,16 @@ export const userWrites = {
         [userSql.isActive, [store, user]],
         [userSql.findActiveTokens, [store, user]],
       ],
-      decide([owned, active, tokens], position) {
+      decide([owned, [active], tokens]) {
         if (owned.length > 0) return { result: false };
-        const removal: NewEntry[] =
-          active.length === 0 ? [] : [{ event: 'user-removed', owner: user }];
+        if (active === undefined) return { result: true };
         return {
           result: true,
-          writes: [
+          writes: ([position]) => [
             [userSql.remove, [store, user, removedAtMs, position]],
             [userSql.revokeTokens, [store, user, removedAtMs]],
           ],
-          entries: [...removal, ...revocations(store, user, tokens)],
+          entries: [{ event: 'user-removed', owner: user }, ...revocations(store, user, tokens)],
         };
       },
     }),

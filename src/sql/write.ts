@@ -3,7 +3,7 @@
  * that. Each engine runs all of them in the same way: SQLite by name on its writer thread, PostgreSQL in two round trips.
  */
 import type { Identified } from '../access/access.ts';
-import type { NewEntry } from '../log/change-log.ts';
+import type { LogEntry, NewEntry } from '../log/change-log.ts';
 import type { Query, Row, Statement } from './statement.ts';
 import type { Writes } from './named-writes.ts';
 
@@ -11,13 +11,8 @@ export interface Write<Result = unknown> extends Author {
   /** Its row is locked before the reads, until the commit. Undefined if the write concerns no store. */
   readonly store: number | undefined;
   readonly reads: readonly Query[];
-  /**
-   * Throws the Problem of a write that is refused. `position` is that of the last change of the store: the entries get
-   * the next ones.
-   */
-  readonly decide: (rows: readonly (readonly Row[])[], position: number) => Outcome<Result>;
-  /** Whether a repetition has the same result: if false, a lost response makes the outcome unknown. */
-  readonly canRepeat: boolean;
+  /** Throws the Problem of a write that is refused. */
+  readonly decide: (rows: readonly (readonly Row[])[]) => Outcome<Result>;
   /** If false, the store need not be locked: the write can be repeated at any time, and adds no entries. */
   readonly needsLock: boolean;
 }
@@ -29,31 +24,45 @@ export interface Author {
   readonly request?: string | undefined;
 }
 
-export interface Outcome<Result> {
+interface Outcome<Result> {
   readonly result: Result;
-  readonly writes?: readonly Query[];
+  /** Gets the positions of the entries. Without entries, it can be repeated at any time. */
+  readonly writes?: (positions: readonly number[]) => readonly Query[];
   /** For the log. Any that concerns no plant makes the cached grants of the store stale. */
   readonly entries?: readonly NewEntry[];
+}
+
+/** What a write does to a store, given its last position. Throws the Problem of a write that is refused. */
+export function outcomeOf<Result>(
+  { decide, by, request }: Write<Result>,
+  rows: readonly (readonly Row[])[],
+  lastPosition: number,
+) {
+  const { result, writes = () => [], entries = [] } = decide(rows);
+  const logged = entries.map((entry, at): LogEntry => ({
+    ...entry,
+    position: lastPosition + 1 + at,
+    by,
+    request,
+  }));
+  return { result, writes: writes(logged.map(({ position }) => position)), entries: logged };
 }
 
 interface Spec<Rows extends readonly Row[], Result> extends Author {
   readonly store: number | undefined;
   readonly reads: { readonly [At in keyof Rows]: Query<Rows[At]> };
-  readonly decide: (
-    rows: { readonly [At in keyof Rows]: readonly Rows[At][] },
-    position: number,
-  ) => Outcome<Result>;
-  readonly canRepeat?: boolean;
+  readonly decide: (rows: {
+    readonly [At in keyof Rows]: readonly Rows[At][];
+  }) => Outcome<Result>;
   readonly needsLock?: boolean;
 }
 
 /** Gives `decide` the types of the rows that are read. */
 export function writeOf<const Rows extends readonly Row[], Result>({
-  canRepeat = true,
   needsLock = true,
   ...write
 }: Spec<Rows, Result>): Write<Result> {
-  return { ...write, canRepeat, needsLock } as Write<Result>; // the rows are those of its reads
+  return { ...write, needsLock } as Write<Result>; // the rows are those of its reads
 }
 
 export type ResultOf<Name extends keyof Writes> =

@@ -7,6 +7,7 @@ import {
   type Table,
   type Target,
 } from '../copy/archive.ts';
+import { changeKey, numberOfStore } from './dialect.ts';
 import { prepare, readPragma } from './driver.ts';
 import { refusalFor } from './errors.ts';
 import { migrations, readSchema } from './file/migrate.ts';
@@ -33,9 +34,11 @@ export class SqliteArchive implements Archive, Target {
 
   async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
     const key = keyPartOf(table, copiedColumns[table]);
-    const range =
-      after === undefined ? '' : `WHERE (${key.join()}) > (${key.map(() => '?').join()})`;
-    const sql = `SELECT ${copiedColumns[table].join()} FROM ${table} ${range} ORDER BY ${key.join()} LIMIT ?`;
+    // Stores are added in the order of their numbers, so that the changes are in the order of their keys.
+    const [order, start] =
+      table === 'changes' ? ['key', keyOfChange] : [key.join(), parametersOf(key)];
+    const range = after === undefined ? '' : `WHERE (${order}) > (${start})`;
+    const sql = `SELECT ${copiedColumns[table].join()} FROM ${table} ${range} ORDER BY ${order} LIMIT ?`;
     return this.#try(() => prepare<Row>(this.#database, sql).all(...(after ?? []), limit));
   }
 
@@ -69,9 +72,20 @@ export class SqliteArchive implements Archive, Target {
   }
 }
 
+const keyOfChange = changeKey(numberOfStore, '?2');
+
+function parametersOf(columns: readonly string[]): string {
+  return columns.map((_, at) => `?${at + 1}`).join();
+}
+
 export function insertRows(database: DatabaseSync, table: Table, rows: readonly Row[]): void {
-  const into = copiedColumns[table];
-  const parameters = into.map(() => '?').join();
-  const insert = database.prepare(`INSERT INTO ${table} (${into.join()}) VALUES (${parameters})`);
+  const columns = copiedColumns[table];
+  const [into, values] = [columns.join(), parametersOf(columns)];
+  const insert = prepare(
+    database,
+    table === 'changes'
+      ? `INSERT INTO changes (${into}, key) VALUES (${values}, ${keyOfChange})`
+      : `INSERT INTO ${table} (${into}) VALUES (${values})`,
+  );
   for (const row of rows) insert.run(...row);
 }

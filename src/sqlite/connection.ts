@@ -1,7 +1,7 @@
 /**
  * A connection to the database file, which stays open. Each thread has its own.
  */
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import { storageUnavailable } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
 import { openCheckpoint } from './file/checkpoint.ts';
@@ -24,8 +24,8 @@ export interface OpenConnection extends Tables {
   /** Differs after each commit of another connection, in any process (sqlite.org/pragma.html#pragma_data_version). */
   readDataVersion: Statement<[version: number]>;
   dataVersion: number | undefined;
-  beginReads: StatementSync;
-  endReads: StatementSync;
+  beginReads: Statement;
+  endReads: Statement;
 }
 
 /** Reads block the event loop while they wait for a lock. In WAL mode, they rarely have to. */
@@ -67,8 +67,8 @@ export class Connection {
       checkpoint: openCheckpoint(database),
       readDataVersion: prepare(database, 'PRAGMA data_version'),
       dataVersion: undefined,
-      beginReads: database.prepare('BEGIN'),
-      endReads: database.prepare('COMMIT'),
+      beginReads: prepare(database, 'BEGIN'),
+      endReads: prepare(database, 'COMMIT'),
     };
     opening.move();
     return this.#open;

@@ -3,7 +3,30 @@
  */
 import type { SQLInputValue } from 'node:sqlite';
 
+/**
+ * The key of a change: the number of its store in this file, and in the lowest 42 bits the position. SQL computes it,
+ * because JavaScript cannot represent it. Both arguments are expressions in SQL, which gets each number as REAL.
+ */
+export const changeKey = (storeNumber: string, position: string) =>
+  `(${storeNumber} << 42) + CAST(${position} AS INTEGER)`;
+
+/** The first parameter is the store. */
+export const numberOfStore = '(SELECT number FROM stores WHERE store = ?1)';
+
 const translations: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  [
+    /changes\.store = \$1 AND changes\.position = ANY \((\$\d+)::bigint\[\]\)/g,
+    `changes.key IN (SELECT ${changeKey(numberOfStore, 'value')} FROM json_each($1) AS given)`,
+  ],
+  [
+    /changes\.store = \$1 AND changes\.position BETWEEN (\S+) AND (\S+)/g,
+    `changes.key BETWEEN ${changeKey(numberOfStore, '$1')} AND ${changeKey(numberOfStore, '$2')}`,
+  ],
+  [
+    /changes\.store = \$1 AND changes\.position = (\S+)/g,
+    `changes.key = ${changeKey(numberOfStore, '$1')}`,
+  ],
+  [/ORDER BY changes\.position/g, 'ORDER BY changes.key'],
   [/plant_store\.named_stores/g, 'stores'],
   [/plant_store\./g, ''],
   [/= ANY \(\$(\d+)::bytea\[\]\)/g, 'IN (SELECT unhex(value) FROM json_each(?$1) AS given)'],

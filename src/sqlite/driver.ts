@@ -1,7 +1,7 @@
 /**
  * Statements of node:sqlite, with typed rows.
  */
-import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 
 type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
 
@@ -9,7 +9,7 @@ type Values = SQLInputValue[] | [named: Record<string, SQLInputValue>];
 export interface Statement<Row extends readonly unknown[] = []> {
   get(...values: Values): Row | undefined;
   all(...values: Values): Row[];
-  run(...values: Values): ReturnType<StatementSync['run']>;
+  run(...values: Values): void;
 }
 
 /** `Row` must match the selected columns, because the compiler cannot check SQL. */
@@ -19,7 +19,9 @@ export function prepare<Row extends readonly unknown[] = []>(
 ): Statement<Row> {
   const statement = database.prepare(sql);
   statement.setReturnArrays(true); // building an object for each row costs as much as reading it
-  return statement as Pick<StatementSync, 'run'> as Statement<Row>; // the caller asserts the type
+  // StatementSync.run() returns the last rowid of the connection, and throws if a number cannot represent it.
+  const run: Statement['run'] = (...values) => void statement.get(...(values as SQLInputValue[])); // either form
+  return Object.assign(statement, { run }) as unknown as Statement<Row>; // the caller asserts the type
 }
 
 /** Prepares statements on one connection. */

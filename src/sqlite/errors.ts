@@ -37,6 +37,11 @@ function isFull(error: unknown): boolean {
   return primaryCode(error) === resultCode.full;
 }
 
+/** SQLITE_CONSTRAINT_PRIMARYKEY: the table has a row with this key. Only the statement has failed. */
+export function isKeyInUse(error: unknown): boolean {
+  return extendedCode(error) === 1_555;
+}
+
 /** A page of the file has wrong content. */
 export function isDamaged(error: unknown): boolean {
   const code = primaryCode(error);

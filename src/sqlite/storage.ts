@@ -3,7 +3,7 @@
  * WAL can be restarted. Writes run on a writer thread.
  */
 import { userKey, type Credential, type Grant, type ReadAccess } from '../access/access.ts';
-import { changesBy } from '../plants/changes.ts';
+import { plantWrites } from '../plants/changes.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isRange, isShort, listPlants } from '../plants/lists.ts';
@@ -70,7 +70,7 @@ export class SqliteStorage implements Storage {
   }
 
   readonly plants: PlantStorage = {
-    ...changesBy((change) => this.#writer.change(change)),
+    ...plantWrites((change) => this.#writer.change(change)),
     find: async (caller, id) => this.#connection.read(({ plants }) => plants.find(caller, id)),
     list: (caller, query) => this.#list(caller, query),
   };

@@ -59,7 +59,7 @@ describe('plants', { concurrency: 2 }, () => {
     await runOk(['plants', 'add', 'Monstera'], { env });
     await database.run(`
       INSERT INTO changes (store, position, previous, event, at, plant, owner, name, tag, is_restorable)
-      ${withIds(99)} SELECT store, position + id, position + id - 1, 1, ${Date.now()}, 1, 1, 'a', '', 0 FROM stores, ids;
+      ${withIds(99)} SELECT store, position + id, position + id - 1, 1, ${Date.now()}, 1, 1, 'a', '', 0 FROM stores, ids ORDER BY id; -- SQLite then gives them the right keys
       UPDATE stores SET position = position + 99; UPDATE plants SET position = position + 99`);
     const isCut = /^Only the latest 100 changes are shown\.$/m;
     assert.doesNotMatch(await shownBy(['plants', 'history', '1'], env), isCut);

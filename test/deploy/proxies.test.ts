@@ -10,8 +10,8 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, it, type TestContext } from 'node:test';
 import { createGunzip } from 'node:zlib';
-import { problemResponses, problemType } from '../../src/http/response/problems.ts';
-import type { ProblemKind } from '../../src/problem.ts';
+import { problemType } from '../../src/http/response/problems.ts';
+import { problemKinds, type ProblemKind } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
 import { override, startApp } from '../support/app.ts';
 import {
@@ -262,7 +262,7 @@ async function assertServesBelow(
 }
 
 function assertProblem({ status, headers, body }: ProxyResponse, kind: ProblemKind): void {
-  const expected = { type: problemType(kind, ''), ...pick(problemResponses[kind]) };
+  const expected = { type: problemType(kind, ''), ...pick(problemKinds[kind]) };
   assert.equal(status, expected.status, body);
   assert.equal(headers['content-type'], 'application/problem+json');
   const { type, title, status: shown } = JSON.parse(body);

@@ -7,7 +7,7 @@ import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { storageFailureStatus } from '../../src/cli/errors.ts';
-import { maxShutdownMs } from '../../src/cli/signals.ts';
+import { maxShutdownMs } from '../../src/cli/serve/serve.ts';
 import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { request, type IncomingHttpHeaders } from 'node:http';
 import { it } from 'node:test';
 import { gunzipSync } from 'node:zlib';
-import { problemResponses } from '../../src/http/response/problems.ts';
+import { problemKinds } from '../../src/problem.ts';
 import { startApp } from '../support/app.ts';
 import { exchange, request as rawRequest } from '../support/raw.ts';
 import { fileScope } from '../support/storages.ts';
@@ -106,7 +106,7 @@ it('returns 304 if the client has the document (RFC 9110, section 13.1.2)', asyn
 
 it('the type of a problem leads to its place in the reference', async () => {
   const { text } = await call('GET', '/docs');
-  const kinds = Object.keys(problemResponses);
+  const kinds = Object.keys(problemKinds);
   for (const path of ['/problems', ...kinds.map((kind) => `/problems/${kind}`)]) {
     const { status, headers } = await fetch(address + path, { redirect: 'manual' });
     assert.equal(status, 302, path);

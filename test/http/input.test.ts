@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
+import { maxPosition } from '../../src/log/change-log.ts';
 import type { Fault } from '../../src/problem.ts';
 import { inNewStore, startApp, type Answer } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
@@ -182,7 +183,7 @@ describe('invalid parameters', () => {
   const ofPlants = Object.entries(values).flatMap(([name, all]) =>
     all.split(' ').map((value) => `${name}=${value}`),
   );
-  const position = '9'.repeat(15);
+  const position = maxPosition;
   /** Queries, separated by spaces. The first parameter of each is the fault. */
   const queries: Record<string, string> = {
     '/plants':
@@ -191,7 +192,7 @@ describe('invalid parameters', () => {
     '/plants/1': 'limit=1 force=1',
     '/plants/1/history': 'limit=0 limit=101 limit=x limit=1&limit=2 after=1',
     '/bin':
-      `limit=0 limit=1001 tag=a fields=id after= after=1- after=-1 after=01 after=1-1 after=1${'0'.repeat(15)} ` +
+      `limit=0 limit=1001 tag=a fields=id after= after=1- after=-1 after=01 after=1-1 after=${maxPosition + 1} ` +
       `after=${position}&after=${position}`,
     '/shares': 'limit=0 limit=1001 after= after=%00 limit=1&limit=1',
     '/token': 'fields=id',

@@ -23,7 +23,7 @@ import { Problem, tokenEnded } from '../../src/problem.ts';
 import { seededRandom } from '../support/random.ts';
 import { rounds, sizeOf } from '../support/rounds.ts';
 
-const steps = sizeOf({ usual: 50_000, long: 500_000 });
+const steps = sizeOf({ usual: 100_000, long: 10_000_000 });
 const stepsPerStore = 250;
 const maxGroup = 6;
 const users = [1, 2, 3];
@@ -286,7 +286,7 @@ class Run {
       effects.flatMap(({ endedDeletion }) => endedDeletion ?? []),
     );
     assert.deepEqual(
-      [group.lastId, group.position, group.storePlants],
+      [group.lastId, group.position, group.count(undefined)],
       [model.lastId, model.position, model.plants.size],
     );
     return changes.length;
@@ -385,21 +385,14 @@ class Run {
     const counts = [...owners, ...creators].map((owner) => {
       return [owner, Math.min(model.count(owner), perUser + changes.length)] as const;
     });
-    const outdated = [...model.revoked, ...model.outdated].map((user) => {
-      const reach = model.revoked.has(user) ? tokenEnded('revoked') : model.reach.get(user);
-      return [`token ${user}`, reach ?? [[], []]] as const;
-    });
-    const group = new GroupFacts({
-      lastId: model.lastId,
-      position: model.position,
-      randomIds: [],
-      reaches: new Map(outdated),
-      plants: new Map(plants.map((plant) => [plant.id, plant])),
-      deletions: new Map(deletions),
-      keys: new Map(model.keys.map((one) => [keyOf(one.user, one.key), one])),
-      userPlants: new Map(counts),
-      storePlants: model.plants.size,
-    });
+    const group = new GroupFacts((by) => model.reachNow(by));
+    group.lastId = model.lastId;
+    group.position = model.position;
+    for (const plant of plants) group.plants.set(plant.id, plant);
+    for (const [id, deletion] of deletions) group.deletions.set(id, deletion);
+    for (const one of model.keys) group.keys.set(keyOf(one.user, one.key), one);
+    for (const [owner, count] of counts) group.counts.set(owner, count);
+    group.counts.set(undefined, model.plants.size);
     group.randomFreeId = () => model.randomFreeId();
     const known = group.deletion.bind(group);
     group.deletion = (id) => known(id) ?? (added.includes(id) ? undefined : model.deletion(id));

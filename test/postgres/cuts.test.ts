@@ -57,7 +57,7 @@ it('PostgreSQL: an interrupted revocation applies everywhere or nowhere', async 
   };
   let [tooFew, enough] = [0, revocationBytes];
   for (const bytes of [tooFew, enough]) await revokesWith(bytes);
-  while (enough - tooFew > 10) {
+  while (enough - tooFew > 60) {
     const middle = Math.ceil((tooFew + enough) / 2);
     if (await revokesWith(middle)) enough = middle;
     else tooFew = middle;
@@ -98,10 +98,10 @@ it('PostgreSQL: a change of shares during a cut is never denied', async (t) => {
     const isDone = (await sound.shares.of(store, 'alice')).given.length === (isGiven ? 1 : 0);
     outcomes.add(`${reported}: ${isDone}`);
   }
-  for (const lie of ['false: true', 'false: false', 'true: false', 'storage-unavailable: true'])
-    assert.ok(!outcomes.has(lie), `${lie} of ${[...outcomes].join(', ')}`);
-  const isUnknown = [...outcomes].some((outcome) => outcome.startsWith('outcome-unknown'));
-  assert.ok(outcomes.has('true: true') && isUnknown, [...outcomes].join(', '));
+  // What became of the first attempt is asked, over the next connection.
+  for (const outcome of outcomes)
+    assert.match(outcome, /^(?:true: true|storage-unavailable: false)$/);
+  assert.ok(outcomes.has('true: true'));
 });
 
 async function survivesCuts(t: TestContext): Promise<void> {

@@ -111,25 +111,28 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
     (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
   const stop = new AbortController();
   t.after(() => stop.abort());
-  const options = { stop: stop.signal };
 
-  const calm = new Hosts(address, undefined, 60_000);
-  const closing = await calm.open(options);
-  await calm.open(options);
+  const calm = new Hosts(address, { stop: stop.signal, resurveyMs: 60_000 });
+  const closing = await calm.open();
+  await calm.open();
   closing.destroy();
   await closing.closed;
-  assert.equal(await portOf(await calm.open(options)), promoted.port);
+  assert.equal(await portOf(await calm.open()), promoted.port);
   assert.equal(asked, 1); // an open connection shows which host is the primary
 
   toPromoted.isStuck = true;
   const reported: (string | undefined)[] = [];
-  const service = new Hosts(address, (rival) => reported.push(rival), 100);
-  const first = await service.open(options);
+  const service = new Hosts(address, {
+    stop: stop.signal,
+    onRival: (rival) => reported.push(rival),
+    resurveyMs: 100,
+  });
+  const first = await service.open();
   assert.equal(await portOf(first), former.port);
   toPromoted.isStuck = false;
   toPromoted.cutAll();
   await first.closed;
-  assert.equal(await portOf(await service.open(options)), promoted.port);
+  assert.equal(await portOf(await service.open()), promoted.port);
 
   const askedBefore = asked;
   await until('it was asked five times more', () => asked > askedBefore + 5);

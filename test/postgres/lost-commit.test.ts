@@ -50,7 +50,7 @@ async function setUp(t: TestContext) {
     const plants: Plant[] = JSON.parse(`[${json}]`);
     return plants.map(({ name }) => name);
   };
-  return { proxy, sound, storage, sent, onCommit, create, names };
+  return { proxy, sound, storage, grant, sent, onCommit, create, names };
 }
 
 type World = Awaited<ReturnType<typeof setUp>>;
@@ -74,6 +74,28 @@ it('PostgreSQL: a change is stored once if the response to its COMMIT is lost', 
   assert.equal((await world.create('first')).id, 1);
   await cut;
   assert.deepEqual(await world.names(), ['first']);
+});
+
+it('PostgreSQL: a token has revoked itself if the response to its COMMIT is lost', async (t) => {
+  const world = await setUp(t);
+  const { sound, storage, grant } = world;
+  const tokens = () => sound.identity.listTokens({ store: 'main', limit: 1 });
+  const isRevoked = async () => (await tokens())[0]?.revokedAtMs === 1;
+  const cut = loseResponse(world, () => until('it is revoked', isRevoked));
+  const revoked = await storage.identity.revokeToken(grant.tokenId, 1, grant);
+  assert.equal(revoked?.revokedAtMs, 1);
+  await cut;
+});
+
+it('PostgreSQL: a share is new if the response to its COMMIT is lost', async (t) => {
+  const world = await setUp(t);
+  const { sound, storage, grant } = world;
+  const { store } = grant.caller;
+  const isShared = async () => (await sound.shares.of(store, 'alice')).given.length === 1;
+  const cut = loseResponse(world, () => until('it is stored', isShared));
+  const share = { owner: 'alice', user: 'bob', access: 'read' } as const;
+  assert.equal(await storage.shares.set(store, share, 0), true);
+  await cut;
 });
 
 it('PostgreSQL: a change is stored once if another store of its transaction has not changed', async (t) => {

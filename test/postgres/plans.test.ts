@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { maxId } from '../../src/plants/ids.ts';
 import type { Statement } from '../../src/sql/statement.ts';
 import { plannerSettings } from '../../src/postgres/pool/connection.ts';
-import { listSql } from '../../src/postgres/tables/plant-statements.ts';
+import { listSql } from '../../src/postgres/tables/plants.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { isCitus } from '../support/citus.ts';
 import { shared } from '../support/shared.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { maxSafeNat, sample } from 'fast-check';
 import { hashBigint } from '../../src/postgres/citus/hash.ts';
-import { findSql } from '../../src/postgres/tables/plant-statements.ts';
+import { findSql } from '../../src/postgres/tables/plants.ts';
 import { tablesOfStore } from '../../src/postgres/citus/citus.ts';
 import { ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
 import { onShard } from '../../src/postgres/citus/shard-statement.ts';

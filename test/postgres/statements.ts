@@ -1,7 +1,6 @@
-import { engineSql } from '../../src/postgres/engine.ts';
 import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/sql/statement.ts';
-import { findSql, listSql } from '../../src/postgres/tables/plant-statements.ts';
+import { findSql, listSql } from '../../src/postgres/tables/plants.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { grantSql } from '../../src/postgres/tables/grants.ts';
 import { logSql } from '../../src/sql/log.ts';
@@ -49,7 +48,6 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(shareSql),
   ...Object.values(logSql),
   addToLogSql,
-  ...Object.values(engineSql),
 ];
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];
 

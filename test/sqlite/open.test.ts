@@ -81,7 +81,7 @@ describe('opening a database', () => {
     t.after(() => process.umask(umask));
     using database = openDatabase(path, create);
     assert.equal(readSchema(database).version, migrations.newest);
-    database.exec("INSERT INTO stores (name) VALUES ('main')"); // creates the WAL
+    database.exec("INSERT INTO stores (store, name) VALUES (1, 'main')"); // creates the WAL
     const modes = readdirSync(folder).map((file) => [
       file,
       statSync(join(folder, file)).mode & 0o777,

@@ -17,6 +17,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
 import type { Caller } from '../../src/access/access.ts';
 import type { TokenUse } from '../../src/access/identity-storage.ts';
+import { binStart, maxPosition } from '../../src/log/change-log.ts';
 import { shownFields } from '../../src/plants/fields.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
 import { preparerOf } from '../../src/sqlite/driver.ts';
@@ -363,6 +364,51 @@ it('SQLite: nothing is written for a user whom the same group of writes removes'
     storage.plants.create(alice, { name: 'Monstera' }).catch(({ kind }: Problem) => kind),
   ]);
   assert.deepEqual(outcomes, [false, true, 'invalid-token']);
+});
+
+it('SQLite: the logs of stores are apart, however large the numbers of stores and positions', async (t) => {
+  const storage = await open(t);
+  using database = new DatabaseSync(path);
+  const names = ['one', 'two', 'three'];
+  const position = maxPosition - 100;
+  for (const [at, name] of names.entries()) {
+    const [number, store] = [2 ** 20 - names.length + at, 2 ** 48 - names.length + at];
+    const row = `${number}, ${store}, '${name}', ${position}`;
+    database.exec(`INSERT INTO stores (number, store, name, position) VALUES (${row})`);
+  }
+  const callers = await Promise.all(
+    names.map(async (store) =>
+      callerOf(storage, await addToken(storage, 'alice', { store, role: 'manager' })),
+    ),
+  );
+  const events = ['user-created', 'token-created', 'created', 'deleted', 'restored', 'deleted'];
+  for (const [at, caller] of callers.entries()) {
+    await storage.plants.create(caller, { name: `of ${names[at]}`, id: 1 });
+    await storage.plants.delete(caller, 1);
+    await storage.plants.restore(caller, 1);
+    await storage.plants.delete(caller, 1);
+  }
+  for (const [at, caller] of callers.entries()) {
+    const store = String(names[at]);
+    const { changes } = await storage.log.list({ store, limit: 100 });
+    assert.deepEqual(
+      changes.map((change) => [change.position - position, change.event]),
+      events.map((event, index) => [index + 1, event]),
+    );
+    assert.equal((await storage.log.history(caller, 1, 100))?.length, 4);
+    const { plants } = await storage.log.deleted(caller, { after: binStart, limit: 10 });
+    assert.deepEqual(
+      plants.map(({ name }) => name),
+      [`of ${store}`],
+    );
+  }
+  assert.throws(() => database.exec(`UPDATE stores SET position = ${maxPosition}`), /CHECK/);
+  await storage.log.removeOld(Infinity, 2 ** 48 - 1); // of the last store
+  const left = await Promise.all(names.map((store) => storage.log.list({ store, limit: 100 })));
+  assert.deepEqual(
+    left.map(({ changes }) => changes.length),
+    [events.length, events.length, 0],
+  );
 });
 
 it('SQLite: a token that is revoked while its grant is read cannot write', async (t) => {

@@ -10,7 +10,7 @@ import { maxPending } from '../../src/shared/pending.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import type { Batch, Write } from '../../src/sqlite/writer/messages.ts';
+import type { Batch, Outcomes, Write } from '../../src/sqlite/writer/messages.ts';
 import { addToken } from '../support/app.ts';
 import { listOf } from '../support/scene.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -145,14 +145,14 @@ it('resolves each write with its own outcome only, even if outcomes arrive twice
   const { path, storage, alice } = await open(t);
   const [thread] = threads;
   assert.ok(thread);
-  const [deliver] = thread.listeners('message') as ((outcomes: Map<number, unknown>) => void)[];
+  const [deliver] = thread.listeners('message') as ((outcomes: Outcomes) => void)[];
   assert.ok(deliver);
   const delivered: number[] = [];
-  thread.off('message', deliver).on('message', (outcomes: Map<number, unknown>) => {
+  thread.off('message', deliver).on('message', (outcomes: Outcomes) => {
     const reversed = new Map([...outcomes].toReversed());
     delivered.push(...reversed.keys());
     // Also delivers an outcome a second time, and one of an unknown write.
-    for (const batch of [reversed, new Map([[1, 77]]), new Map([[1e6, 78]])]) deliver(batch);
+    for (const batch of [reversed, new Map([[1, [77]]]), new Map([[1e6, [78]]])]) deliver(batch);
   });
 
   const release = holdLock(path);
@@ -179,10 +179,10 @@ it('a write that reaches the thread late is committed if the database is not loc
   const { path } = await open(t);
   const thread = new Worker(threadFile, { workerData: { path } });
   const write: Write = ['add-store', 'main'];
-  const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: new Map([[1, write]]) };
+  const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, first: 1, writes: [write] };
   thread.postMessage(batch);
   const [outcomes] = await once(thread, 'message');
   thread.postMessage('close');
   await once(thread, 'exit');
-  assert.deepEqual(outcomes, new Map([[1, undefined]]));
+  assert.deepEqual(outcomes, new Map([[1, [undefined]]]));
 });

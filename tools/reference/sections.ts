@@ -3,8 +3,7 @@
  */
 import { html, type Html } from './html.ts';
 import { addressHtml, codeHtml, copyableHtml, samplesHtml } from './code.ts';
-import { problemResponses } from '../../src/http/response/problems.ts';
-import type { ProblemKind } from '../../src/problem.ts';
+import { problemKinds, type ProblemKind } from '../../src/problem.ts';
 import { blocksOf, type Block, type Section } from '../markdown.ts';
 import { problemOf } from '../problems.ts';
 import { htmlOf, inlineHtml } from './markdown.ts';
@@ -145,7 +144,7 @@ function problemHtml(section: Section): Html {
   // The first paragraph is the status, which the summary has.
   const [, ...rest] = tokens.filter(({ type }) => type !== 'space');
   const text = rest.filter(({ type }) => type !== 'code');
-  const { status, title } = problemResponses[kind as ProblemKind]; // a test compares the headings with all kinds
+  const { status, title } = problemKinds[kind as ProblemKind]; // a test compares the headings with all kinds
   return html`<details class="problem">
     <summary>
       <span class="status s${String(status).charAt(0)}">${status}</span>

@@ -1,3 +1,4 @@
+import type { Command } from '@commander-js/extra-typings';
 import {
   operatorOf,
   ruleFor,
@@ -8,55 +9,53 @@ import {
   type Scope,
   type ShareAccess,
 } from '../../access/access.ts';
-import { openStorage } from '../database.ts';
-import { findUser } from './names.ts';
-import type { InStoreOptions } from '../options.ts';
-import { printResult } from '../output.ts';
+import { inStore, parseId, parseName } from '../options.ts';
 import { tableOf } from '../table.ts';
-import { allTokens } from './token.ts';
+import { databaseCommand, findUser, inDatabase } from './command.ts';
+import { allTokens } from './tokens.ts';
+
+export function addAccessCommand(plantStore: Command): void {
+  databaseCommand(plantStore, 'access', ['plant-store access bob 42'])
+    .description('explain whether a user can read and write a plant, and with which tokens')
+    .argument('<user>', 'name of the user', parseName)
+    .argument('<id>', 'id of the plant', parseId)
+    .addOption(inStore())
+    .action(
+      inDatabase(async (storage, user, id, options) => {
+        const { store, user: number, role } = await findUser(storage, options.store, user);
+        const plant = await storage.plants.find(operatorOf(store, 'all'), id);
+        const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
+        const { received } = await storage.shares.of(store, user);
+        const share = received.find((each) => each.owner === owner)?.access;
+        const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
+        const isOverLimit = share === undefined && given.some((each) => each.user === user);
+        const question: Question = { user, role, owner, share, isOverLimit };
+        const nowMs = Date.now();
+        const records = await allTokens(storage, { owner: { store, user: number } });
+        const tokens = records.map((token) => {
+          const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
+          return { ...shown, ...decide(question, shown) };
+        });
+        const value = { store: options.store, user, plant: id, owner, ...decide(question), tokens };
+        const sentences = (['read', 'write'] as const).map((operation) => {
+          const { allowed } = value[operation];
+          const reason = reasonFor(ruleFor(question, operation), question);
+          return `${user} ${allowed ? 'can' : 'cannot'} ${operation} plant ${id}: ${reason}.`;
+        });
+        const rows = tokens.map(({ id: token, read, write, ...others }) => {
+          return { token, read: yesOrNo(read), write: yesOrNo(write), ...others };
+        });
+        const table = tableOf(['token', 'read', 'write', 'state', 'scopes'], rows);
+        const none = `${user} has no tokens.`;
+        return { value, text: [...sentences, rows.length === 0 ? none : table].join('\n') };
+      }),
+    );
+}
 
 /** For `scope` and `ended`, the user has access, but not the token. */
 interface Decision {
   allowed: boolean;
   rule: Rule | 'scope' | 'ended';
-}
-
-/** Prints whether a user can read and write a plant, by which rule, and with which of their tokens. */
-export async function explainAccess(
-  user: string,
-  id: number,
-  options: InStoreOptions,
-): Promise<void> {
-  await using storage = await openStorage(options.database, { create: false });
-  const { store, user: number, role } = await findUser(storage, options.store, user);
-  const plant = await storage.plants.find(operatorOf(store, 'all'), id);
-  const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
-  const { received } = await storage.shares.of(store, user);
-  const share = received.find((each) => each.owner === owner)?.access;
-  const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
-  const isOverLimit = share === undefined && given.some((each) => each.user === user);
-  const question: Question = { user, role, owner, share, isOverLimit };
-  const nowMs = Date.now();
-  const tokens = (await allTokens(storage, { owner: { store, user: number } })).map((token) => {
-    const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
-    return { ...shown, ...decide(question, shown) };
-  });
-  const value = { store: options.store, user, plant: id, owner, ...decide(question), tokens };
-  const sentences = (['read', 'write'] as const).map((operation) => {
-    const { allowed } = value[operation];
-    const reason = reasonFor(ruleFor(question, operation), question);
-    return `${user} ${allowed ? 'can' : 'cannot'} ${operation} plant ${id}: ${reason}.`;
-  });
-  const rows = tokens.map(({ read, write, ...token }) => [
-    token.id,
-    yesOrNo(read),
-    yesOrNo(write),
-    token.state,
-    token.scopes.join(),
-  ]);
-  const table = tableOf(['TOKEN', 'READ', 'WRITE', 'STATE', 'SCOPES'], rows);
-  const none = `${user} has no tokens.`;
-  printResult(options, value, [...sentences, rows.length === 0 ? none : table].join('\n'));
 }
 
 /** What the user can do, at all or with one of their tokens. */

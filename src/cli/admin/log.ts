@@ -1,25 +1,21 @@
 /**
  * The log of changes of a store, for its operator: a table on a terminal, and JSON lines elsewhere.
  */
+import type { Command } from '@commander-js/extra-typings';
 import {
   keptSince,
+  maxPosition,
   type ChangeLog,
   type LoggedChange,
   type LogQuery,
 } from '../../log/change-log.ts';
 import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
-import type { InStoreOptions } from '../options.ts';
+import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '../options.ts';
 import { io, printAll, printError } from '../output.ts';
 import { createTable } from '../table.ts';
 import { printableJson } from '../terminal.ts';
-import { findStore } from './names.ts';
-
-interface LogOptions extends InStoreOptions, Pick<LogQuery, 'user' | 'plant'> {
-  /** How far to look back, in milliseconds. */
-  since?: number | undefined;
-  keepChanges: number;
-}
+import { databaseCommand, findStore } from './command.ts';
 
 type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 
@@ -27,19 +23,35 @@ type Pages = AsyncGenerator<readonly LoggedChange[], void>;
 const pageChanges = 500;
 /** A change is found if the clocks of the processes that made it and those before it differ by less. */
 const maxClockDifferenceMs = 60 * 60 * 1_000;
-/** Larger than each position. */
-const positionBound = 2 ** 49;
 
-export async function showLog({ since, keepChanges, ...options }: LogOptions): Promise<void> {
-  const { json, store, user, plant } = options;
-  const sinceMs = since === undefined ? undefined : Date.now() - since;
-  await using storage = await openStorage(options.database, { create: false });
-  await findStore(storage, store);
-  const after =
-    sinceMs && (await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs));
-  const query = { store, user, plant, sinceMs, after };
-  const pages = pagesOf(storage.log, query, keptSince(keepChanges));
-  await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
+export function addLogCommand(plantStore: Command): void {
+  databaseCommand(plantStore, 'log', [
+    'plant-store log --since 2d',
+    'plant-store log --plant 42 --json',
+    'plant-store log --user alice | jq -r .event',
+  ])
+    .description(
+      'show who changed what: a table on a terminal, otherwise a line of JSON for each change',
+    )
+    .addOption(inStore('store of the changes'))
+    .option('--user <user>', 'only changes by this user', parseName)
+    .option('--plant <id>', 'only changes to this plant', parseId)
+    .option(
+      '--since <duration>',
+      'only changes of this time until now, such as 2d',
+      parseDurationMs,
+    )
+    .addOption(keepChangesFlag('older changes are hidden; set it as for "serve"'))
+    .action(async ({ database, json, store, user, plant, since, keepChanges }) => {
+      const sinceMs = since === undefined ? undefined : Date.now() - since;
+      await using storage = await openStorage(database, { create: false });
+      await findStore(storage, store);
+      const after =
+        sinceMs && (await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs));
+      const query = { store, user, plant, sinceMs, after };
+      const pages = pagesOf(storage.log, query, keptSince(keepChanges));
+      await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
+    });
 }
 
 async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
@@ -60,7 +72,7 @@ async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
 
 /** Bisects the log: positions are in the order of time, except that clocks differ. */
 async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<number> {
-  let [low, high] = [0, positionBound];
+  let [low, high] = [0, maxPosition];
   while (low < high) {
     const after = Math.floor((low + high) / 2);
     const { changes, next } = await log.list({ store, after, sinceMs: timeMs, limit: 1 });

@@ -1,58 +1,71 @@
-import type { ShareAccess } from '../../access/access.ts';
-import { Refusal, UsageError } from '../../refusal.ts';
+import { Argument, type Command } from '@commander-js/extra-typings';
+import { shareAccesses } from '../../access/access.ts';
 import type { Share } from '../../access/share-storage.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
-import { openStorage } from '../database.ts';
-import { findStore, findUser, allPages } from './names.ts';
-import type { InStoreOptions } from '../options.ts';
-import { printResult } from '../output.ts';
-import { tableOf } from '../table.ts';
+import { inStore, parseName } from '../options.ts';
+import { allPages, databaseCommand, findStore, findUser, inDatabase, lists } from './command.ts';
 
-export async function share(
-  owner: string,
-  user: string,
-  access: ShareAccess,
-  options: InStoreOptions,
-): Promise<void> {
-  if (owner === user) throw new UsageError('A user cannot share with themselves.');
-  await using storage = await openStorage(options.database, { create: false });
-  const { store } = await findUser(storage, options.store, owner);
-  const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
-  const found = await storage.users.find(options.store, user);
-  const later = found.user?.role === undefined ? `, once there is a user ${user}` : '';
-  const can = access === 'read' ? 'can read' : 'can read, change and delete';
-  const text = `${user} ${can} all plants of ${owner}${later}.`;
-  printResult(options, { owner, user, access, new: isNew }, text);
-}
-
-export async function unshare(owner: string, user: string, options: InStoreOptions): Promise<void> {
-  await using storage = await openStorage(options.database, { create: false });
-  const { store } = await findUser(storage, options.store, owner);
-  if (!(await storage.shares.end(store, [{ owner, user }]))) {
-    throw new Refusal(
-      `${owner} does not share with ${user}. List all shares with "npx plant-store shares".`,
+export function addShareCommands(plantStore: Command): void {
+  databaseCommand(plantStore, 'share', ['plant-store share alice bob read'])
+    .description('let a user access all plants of an owner')
+    .argument('<owner>', 'user who owns the plants', parseName)
+    .argument('<user>', 'user who gets access; can be created later', parseName)
+    .addArgument(
+      new Argument('<access>', 'kind of access; write includes read').choices(shareAccesses),
+    )
+    .addOption(inStore())
+    .action(
+      inDatabase(async (storage, owner, user, access, { store: name }) => {
+        if (owner === user) throw new UsageError('A user cannot share with themselves.');
+        const { store } = await findUser(storage, name, owner);
+        const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
+        const found = await storage.users.find(name, user);
+        const later = found.user?.role === undefined ? `, once there is a user ${user}` : '';
+        const can = access === 'read' ? 'can read' : 'can read, change and delete';
+        const text = `${user} ${can} all plants of ${owner}${later}.`;
+        return { value: { owner, user, access, new: isNew }, text };
+      }),
     );
-  }
-  printResult(options, { owner, user }, `${owner} no longer shares with ${user}.`);
+
+  databaseCommand(plantStore, 'unshare', ['plant-store unshare alice bob'])
+    .description('end a share')
+    .argument('<owner>', 'user who owns the plants', parseName)
+    .argument('<user>', 'user who loses access', parseName)
+    .addOption(inStore())
+    .action(
+      inDatabase(async (storage, owner, user, options) => {
+        const { store } = await findUser(storage, options.store, owner);
+        if (!(await storage.shares.end(store, [{ owner, user }]))) {
+          throw new Refusal(
+            `${owner} does not share with ${user}. List all shares with "npx plant-store shares".`,
+          );
+        }
+        return { value: { owner, user }, text: `${owner} no longer shares with ${user}.` };
+      }),
+    );
+
+  databaseCommand(plantStore, 'shares', ['plant-store shares', 'plant-store shares alice --json'])
+    .description('list the shares of a user or of a whole store')
+    .argument(
+      '[user]',
+      'owner or recipient of the shares; without it, all shares of the store',
+      parseName,
+    )
+    .addOption(inStore())
+    .action(lists(['owner', 'user', 'access'], listShares));
 }
 
-export async function listShares(user: string | undefined, options: InStoreOptions): Promise<void> {
-  await using storage = await openStorage(options.database, { create: false });
-  const shares = await sharesIn(storage, options.store, user);
-  const rows = shares.map(({ owner, user: other, access }) => [owner, other, access]);
-  printResult(options, shares, tableOf(['OWNER', 'USER', 'ACCESS'], rows));
-}
-
-async function sharesIn(
+async function listShares(
   storage: Storage,
-  storeName: string,
   user: string | undefined,
+  options: { store: string },
 ): Promise<Share[]> {
   if (user === undefined) {
-    const store = await findStore(storage, storeName);
+    const store = await findStore(storage, options.store);
     return allPages((last, limit) => storage.shares.list(store, last, limit));
   }
-  const { store } = await findUser(storage, storeName, user);
+  const { store } = await findUser(storage, options.store, user);
   const { given, received } = await storage.shares.of(store, user);
   return [...given, ...received];
 }

@@ -1,49 +1,61 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from '@commander-js/extra-typings';
 import { operatorOf, type Identity } from '../../access/access.ts';
+import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
-import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
-import { confirm, printResult } from '../output.ts';
-import { openStorage } from '../database.ts';
-import type { DatabaseOptions, InStoreOptions } from '../options.ts';
-import { findStore, noUser, allPages } from './names.ts';
-import { tableOf } from '../table.ts';
+import { inStore, parseName, storeFlag } from '../options.ts';
+import { confirm, type Result } from '../output.ts';
+import { allPages, databaseCommand, findStore, inDatabase, lists, noUser } from './command.ts';
 
-export async function listStores(options: DatabaseOptions): Promise<void> {
-  await using storage = await openStorage(options.database, { create: false });
-  const stores = await allStores(storage);
-  const rows = stores.map(({ store, users, lastId }) => [store, users, lastId]);
-  printResult(options, stores, tableOf(['STORE', 'USERS', 'LAST ID'], rows));
+export function addUserCommands(plantStore: Command): void {
+  const user = plantStore.command('user').description('list and remove users');
+
+  databaseCommand(user, 'list', ['plant-store user list --store north'])
+    .description('list users with their roles and the number of their active tokens')
+    .addOption(storeFlag('list only the users of this store'))
+    .action(lists(['store', 'user', 'role', 'activeTokens'], listUsers));
+
+  removeCommand(user).action(inDatabase(removeUser));
+
+  const ofStores = plantStore.command('store').description('list stores');
+  databaseCommand(ofStores, 'list', ['plant-store store list --json'])
+    .description('list stores with their number of users and their largest plant id')
+    .action(lists(['store', 'users', 'lastId'], listStores));
 }
 
-export async function listUsers(
-  options: DatabaseOptions & { store?: string | undefined },
-): Promise<void> {
-  await using storage = await openStorage(options.database, { create: false });
-  const { store: only } = options;
+async function listUsers(
+  storage: Storage,
+  { store: only }: { store?: string | undefined },
+): Promise<UserRecord[]> {
   if (only !== undefined) await findStore(storage, only);
-  const stores = only === undefined ? await allStores(storage) : [{ store: only }];
+  const stores = only === undefined ? await listStores(storage) : [{ store: only }];
   const users: UserRecord[] = [];
   for (const { store } of stores) {
     const list = (last: UserRecord | undefined, limit: number) =>
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
   }
-  const rows = users.map(({ store, user, role, activeTokens }) => {
-    return [store, user, role, activeTokens];
-  });
-  printResult(options, users, tableOf(['STORE', 'USER', 'ROLE', 'ACTIVE TOKENS'], rows));
+  return users;
 }
 
-function allStores(storage: Storage): Promise<StoreRecord[]> {
+function listStores(storage: Storage): Promise<StoreRecord[]> {
   return allPages((last, limit) => storage.users.listStores({ after: last?.store, limit }));
 }
 
-interface RemoveOptions extends InStoreOptions {
-  plantsTo?: string | undefined;
-  /** Removes the user without a question. */
-  yes: boolean;
+function removeCommand(user: Command) {
+  return databaseCommand(user, 'remove', [
+    'plant-store user remove alice --plants-to bob',
+    'plant-store user remove carol --store south --yes',
+  ])
+    .description("revoke a user's tokens, end their shares, and give their plants to another user")
+    .argument('<user>', 'name of the user', parseName)
+    .addOption(inStore('store of the user'))
+    .option('--plants-to <user>', 'user of the store who gets the plants', parseName)
+    .option('--yes', 'remove the user without asking; required without a terminal', false);
 }
+
+type RemoveOptions = ReturnType<ReturnType<typeof removeCommand>['opts']>;
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */
 const batchRows = 500;
@@ -54,12 +66,11 @@ const batchPauseMs = 5;
  * Each step can be repeated, so the next run continues an interrupted one. It also gives away a plant that arrived
  * after the removal of its owner.
  */
-export async function removeUser(name: string, options: RemoveOptions): Promise<void> {
+async function removeUser(storage: Storage, name: string, options: RemoveOptions): Promise<Result> {
   const { store, plantsTo, yes } = options;
   if (plantsTo === name) {
     throw new UsageError('The user cannot get their own plants. Choose another with --plants-to.');
   }
-  await using storage = await openStorage(options.database, { create: false });
   const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const hasHeir = (await findHeir(storage, user, options)) !== undefined;
@@ -67,7 +78,11 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
     ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
     : 'revokes their tokens and ends their shares';
   const question = `Remove user ${name} from store ${store}? This ${effect}.`;
-  if (!yes) await requireConsent(name, question);
+  if (!yes && !(await confirm(question, new Refusal('Nothing was changed.')))) {
+    throw new UsageError(
+      `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
+    );
+  }
 
   let moved = 0;
   // Repeats if a plant or a share was added meanwhile, or if the heir was removed.
@@ -81,16 +96,7 @@ export async function removeUser(name: string, options: RemoveOptions): Promise<
   const text =
     `Removed user ${name} from store ${store}.` +
     (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
-  printResult(options, { store, user: name, plantsTo, movedPlants: moved }, text);
-}
-
-async function requireConsent(user: string, question: string): Promise<void> {
-  const answer = await confirm(question);
-  if (answer) return;
-  if (answer === false) throw new Refusal('Nothing was changed.');
-  throw new UsageError(
-    `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${user}.`,
-  );
+  return { value: { store, user: name, plantsTo, movedPlants: moved }, text };
 }
 
 /** Repeats `change` until it changes nothing. Returns the number of changes. */

@@ -44,16 +44,11 @@ const requirements: readonly (readonly [keyof ServeOptions, requires: keyof Serv
 
 function refuseIncomplete(command: CommandUnknownOpts): void {
   const isSet = (name: string) => ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '');
+  const flagOf = (name: string) =>
+    command.options.find((option) => option.attributeName() === name)?.long;
   for (const [name, other] of requirements) {
     if (!isSet(name) || (isSet(other) && command.getOptionValue(other) !== 'off')) continue;
-    const flagName = flagOf(name);
-    throw new UsageError(
-      `${flagName} requires ${flagOf(other)}. Set both, or leave out ${flagName}.`,
-    );
+    const flag = flagOf(name);
+    throw new UsageError(`${flag} requires ${flagOf(other)}. Set both, or leave out ${flag}.`);
   }
-}
-
-/** Such as --tls-cert for tlsCert. */
-function flagOf(name: string): string {
-  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

@@ -6,8 +6,6 @@ import { availableParallelism } from 'node:os';
 import { InvalidArgumentError, type Command } from '@commander-js/extra-typings';
 import { idleTimeoutMs } from '../../http/limits.ts';
 import { isProtected, tokenTypes } from '../../oidc/options.ts';
-import { maxId } from '../../plants/ids.ts';
-import { Name } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { maxRequests, parseRate, type Rate } from '../../shared/token-buckets.ts';
 import {
@@ -17,13 +15,13 @@ import {
   keepChangesFlag,
   parseBaseUrl,
   parseDurationMs,
-  parserOf,
+  parseId,
+  parseName,
 } from '../options.ts';
 
 /** The options of `serve`, as commander parses them. */
 export type ServeOptions = ReturnType<ReturnType<typeof addServeOptions>['opts']>;
 
-const quota = integer(1, maxId);
 const countWorkers = integer(1, 256, 'auto or an integer');
 const parseOrigins = listOf(parseOrigin);
 
@@ -46,8 +44,12 @@ export function addServeOptions(serve: Command) {
     )
     .option('--tls-cert <file>', 'certificate for HTTPS, in PEM format, with its chain')
     .option('--tls-key <file>', 'private key of the certificate, in PEM format')
-    .option('--max-plants-per-user <number>', 'maximum number of plants that a user can own', quota)
-    .option('--max-plants-per-store <number>', 'maximum number of plants in a store', quota)
+    .option(
+      '--max-plants-per-user <number>',
+      'maximum number of plants that a user can own',
+      parseId,
+    )
+    .option('--max-plants-per-store <number>', 'maximum number of plants in a store', parseId)
     .addOption(
       keepChangesFlag(
         'how long the log keeps changes, to restore plants and show who changed them; 0 for no log',
@@ -74,7 +76,7 @@ export function addServeOptions(serve: Command) {
         .default(tokenTypes[0]),
     )
     .option('--oidc-user-claim <claim>', 'claim with the name of the user', 'sub')
-    .option('--oidc-store <name>', 'store of the users; created if needed', parserOf(Name), 'main')
+    .option('--oidc-store <name>', 'store of the users; created if needed', parseName, 'main')
     .addOption(
       flag(
         '--oidc-store-claim <claim>',

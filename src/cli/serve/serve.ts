@@ -4,23 +4,22 @@ import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
-import { createDrain } from '../../http/server/drain.ts';
+import type { Limits } from '../../http/auth/request-limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { Retention } from '../../log/retention.ts';
-import { isProblem, Problem } from '../../problem.ts';
+import { isProblem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
+import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
-import { announce, urlOf } from './announce.ts';
 import { tlsServerFactory } from './certificate.ts';
-import { refuseListenError } from './listen-errors.ts';
+import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
-import { displayName, isFile, openStorage } from '../database.ts';
-import { openLimits } from './rate-limits.ts';
+import { isFile, openStorage } from '../database.ts';
 import { createLog } from './log.ts';
 import { pageSignOn, startVerifier } from './oidc.ts';
-import { causeOf } from '../errors.ts';
-import { failWith, print } from '../output.ts';
-import { onSignal, startShutdownTimeout } from '../signals.ts';
+import { causeOf, refuseMissing } from '../errors.ts';
+import { failWith } from '../output.ts';
+import { onSignal } from '../signals.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
@@ -61,6 +60,21 @@ export async function serve(options: ServeOptions): Promise<void> {
   if (failure !== undefined) throw new StorageFailure(causeOf(failure), { cause: failure });
 }
 
+/** The drain takes at most 10 seconds (drain.ts); the rest is for closing the storage. */
+export const maxShutdownMs = 15_000;
+
+/**
+ * Kills the process and its workers if shutting down takes too long, for example because a disk hangs. SIGKILL shows a
+ * service manager that the shutdown failed, and `process.exit()` would wait for the hanging thread.
+ */
+function startShutdownTimeout(log: Logger): void {
+  setTimeout(() => {
+    log.error('shutdown timed out');
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGKILL');
+    process.kill(process.pid, 'SIGKILL');
+  }, maxShutdownMs).unref();
+}
+
 async function serveInProcess(run: Run, createServer: AppOptions['createServer']): Promise<void> {
   const { options, stop, log } = run;
   await using storage = await openForServing(run);
@@ -73,13 +87,12 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     log,
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigin ?? [],
-    limits: await openLimits(options, connections, log),
+    limits: await openLimits(run, connections),
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
-  const drain = createDrain(app.server);
   await app.ready();
   const { worker } = cluster;
   const listening =
@@ -90,17 +103,38 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   try {
     storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
-    if (worker === undefined) await announceAt(address, storage, run);
+    if (worker === undefined) await announce(address, storage, options, log);
     else worker.send(address);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
     stop.abort();
-    await drain(sockets);
+    await app.drain(sockets);
     await app.close();
     await removal;
     log.info('stopped');
   }
+}
+
+/** Opens the connection to Redis, if there is one. It closes when `connections` are disposed. */
+async function openLimits(
+  { options, log }: Run,
+  connections: AsyncDisposableStack,
+): Promise<Limits> {
+  const { rateLimit: rate, rateLimitRedis: redis, authFailureLimit } = options;
+  const limits: Limits = {
+    authFailures: authFailureLimit === 'off' ? undefined : authFailureLimit,
+    maxRequestsInProgress: options.maxRequestsInProgress,
+    trustedProxies: options.trustProxy,
+  };
+  if (rate === 'off') return limits;
+  if (redis === undefined)
+    return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
+  const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
+    refuseMissing('@redis/client'),
+  );
+  const limiter = connections.use(await RedisRateLimiter.connect(redis, rate, log));
+  return { ...limits, requests: { rate, limiter } };
 }
 
 /** Until the service has to stop. */
@@ -131,30 +165,13 @@ async function serveWithWorkers(run: Run): Promise<void> {
       const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
       if (stop.signal.aborted) return;
       if (address === undefined) return failWith(1); // the first worker has reported the cause
-      await announceAt(address, storage, run);
+      await announce(address, storage, options, log);
     }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
   }
-}
-
-/** A database server, or a node of a cluster, can start later, so its failure is only reported. */
-async function announceAt(
-  { address, port }: Pick<AddressInfo, 'address' | 'port'>,
-  storage: Storage,
-  { options, log }: Run,
-): Promise<void> {
-  const service = { ...options, host: address, port };
-  await announce(storage, service).catch((error: unknown) => {
-    if (!(error instanceof Problem)) throw error;
-    print('The database is not ready yet. Until it is, requests can get 503.');
-    log.warn({ err: error.cause ?? error }, 'database not ready');
-  });
-  const { workers, database } = options;
-  const listening = { address: urlOf(service), database: displayName(database), workers };
-  log.info(listening, 'listening');
 }
 
 /** Does not wait for a database server, which can start after the service. */

@@ -59,7 +59,10 @@ interface Entry {
 type Known = Entry & { grant: Grant };
 
 /** Starts to read the page that a request needs; undefined if its query is not valid, or it needs more than one page. */
-type PageReader = (request: FastifyRequest, caller: Caller) => Promise<PlantPage> | undefined;
+export type PageReader = (
+  request: FastifyRequest,
+  caller: Caller,
+) => Promise<PlantPage> | undefined;
 
 export class Authentication {
   readonly #storage: IdentityStorage;
@@ -91,17 +94,12 @@ export class Authentication {
   }
 
   /**
-   * Returns an onRequest hook that refuses requests without a valid token that grants one of the scopes. If the storage
-   * has to check a cached grant first, the page is read meanwhile.
+   * Returns an onRequest hook that refuses requests without a valid token, and if there are scopes, without one of them.
+   * If the storage has to check a cached grant first, the page is read meanwhile.
    */
-  requireScope(scopes: readonly [Scope, ...Scope[]], readPage?: PageReader) {
+  requireScope(scopes: readonly Scope[], readPage?: PageReader) {
     return (request: FastifyRequest, reply: FastifyReply) =>
       this.#authorize(request, reply, scopes, readPage);
-  }
-
-  /** Returns an onRequest hook that refuses requests without a valid token, whatever it grants. */
-  requireToken() {
-    return (request: FastifyRequest, reply: FastifyReply) => this.#authorize(request, reply, []);
   }
 
   /** The family of the token, if it has been accepted before. It can have ended since. */

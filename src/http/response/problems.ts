@@ -4,7 +4,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { errorChannel } from '../../shared/metrics.ts';
-import { defect, Problem, type ProblemKind } from '../../problem.ts';
+import { defect, fixedProblem, Problem, problemKinds, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { setPrivateHeaders } from './headers.ts';
@@ -13,50 +13,20 @@ import { sendText } from './send.ts';
 
 export const problemMediaType = 'application/problem+json';
 
-const acceptedBody = { Accept: 'application/json', 'Accept-Encoding': 'identity' };
 const retryAfter = (seconds: number) => ({ 'Retry-After': seconds });
 const challenge = (error: string) => ({ 'WWW-Authenticate': `Bearer error="${error}"` });
 
 /** The response gets these headers unless it has others of the same name. */
-function response(status: number, title: string, headers: Record<string, string | number> = {}) {
-  return { status, title, headers };
-}
-
-export const problemResponses: Record<ProblemKind, ReturnType<typeof response>> = {
-  'invalid-request': response(400, 'The request is not valid'),
-  'invalid-token': response(401, 'A valid token is required', challenge('invalid_token')),
-  'insufficient-scope': response(
-    403,
-    'The token lacks the required scope',
-    challenge('insufficient_scope'),
-  ),
-  'token-restricted': response(403, 'The token cannot do this'),
-  'plant-read-only': response(403, 'You can only read this plant'),
-  'quota-exceeded': response(403, 'The quota of plants is used up'),
-  'plant-not-found': response(404, 'Plant not found'),
-  'path-not-found': response(404, 'Path not found'),
-  'method-not-allowed': response(405, 'Method not allowed'),
-  'request-timeout': response(408, 'The request took too long to arrive'),
-  'share-not-found': response(404, 'Share not found'),
-  'token-not-found': response(404, 'Token not found'),
-  'id-taken': response(409, 'The id is already taken'),
-  'too-many-shares': response(409, 'Too many shares'),
-  'too-many-tokens': response(409, 'Too many tokens'),
-  'precondition-failed': response(412, 'The condition does not hold'),
-  'body-too-large': response(413, 'The body is too large'),
-  'unsupported-media-type': response(415, 'The body must be JSON', acceptedBody),
-  'expectation-failed': response(417, 'The expectation cannot be met'),
-  'idempotency-key-reused': response(422, 'The idempotency key was used for another plant'),
-  'rate-limited': response(429, 'Too many requests'), // request-limits.ts sets Retry-After
-  'headers-too-large': response(431, 'The headers are too large'),
-  'internal-error': response(500, 'Internal error'),
-  'method-not-implemented': response(501, 'Method not implemented'),
-  overloaded: response(503, 'Not accepting requests now', retryAfter(1)),
-  'storage-full': response(503, 'The storage is full', retryAfter(60)),
-  'storage-unavailable': response(503, 'The storage is unavailable', retryAfter(1)),
-  'provider-unavailable': response(503, 'The identity provider is unavailable', retryAfter(5)),
-  'outcome-unknown': response(503, 'The outcome is unknown', retryAfter(1)),
-  'version-not-supported': response(505, 'HTTP version not supported'),
+export const problemHeaders: Partial<Record<ProblemKind, Record<string, string | number>>> = {
+  'invalid-token': challenge('invalid_token'),
+  'insufficient-scope': challenge('insufficient_scope'),
+  'unsupported-media-type': { Accept: 'application/json', 'Accept-Encoding': 'identity' },
+  // request-limits.ts sets it for rate-limited.
+  overloaded: retryAfter(1),
+  'storage-full': retryAfter(60),
+  'storage-unavailable': retryAfter(1),
+  'provider-unavailable': retryAfter(5),
+  'outcome-unknown': retryAfter(1),
 };
 
 /** Leads to the kind in the reference (docs.ts), below the path prefix of the base URL. */
@@ -66,7 +36,7 @@ export function problemType(kind: ProblemKind, pathPrefix: string): string {
 
 /** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
 export function problemBody(problem: Problem, requestId: string, pathPrefix: string): string {
-  const { status, title } = problemResponses[problem.kind];
+  const { status, title } = problemKinds[problem.kind];
   if (errorChannel.hasSubscribers) errorChannel.publish({ kind: problem.kind });
   const text = JSON.stringify({
     type: problemType(problem.kind, pathPrefix),
@@ -85,16 +55,16 @@ export function sendProblem(
   problem: Problem,
   pathPrefix: string,
 ): FastifyReply {
-  const { status, headers } = problemResponses[problem.kind];
   if (problem.scope !== undefined) {
     const lacking = `Bearer error="insufficient_scope", scope="${problem.scope}"`;
     reply.header('www-authenticate', lacking);
   }
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of Object.entries(problemHeaders[problem.kind] ?? {})) {
     if (!reply.hasHeader(name)) reply.header(name, value);
   }
   const { id } = reply.request;
-  setPrivateHeaders(reply.code(status).header('x-request-id', id));
+  reply.code(problemKinds[problem.kind].status).header('x-request-id', id);
+  setPrivateHeaders(reply);
   return sendText(reply, problemMediaType, problemBody(problem, id, pathPrefix));
 }
 
@@ -108,7 +78,7 @@ export function problemHandler(log: Logger, pathPrefix: string) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     const problem = asProblem(error);
     const { kind, cause = problem } = problem;
-    const { status } = problemResponses[kind];
+    const { status } = problemKinds[kind];
     const isFailure = status === 500 || status === 503; // others are errors of the client
     // write-health.ts logs a full disk once.
     if (isFailure && kind !== 'storage-full' && entries.take(kind).isAllowed) {
@@ -131,28 +101,27 @@ export function asProblem(error: unknown): Problem {
   }
 }
 
-export function unsupportedMediaType(): Problem {
-  return new Problem(
-    'unsupported-media-type',
-    'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
-  );
-}
+export const unsupportedMediaType = fixedProblem(
+  'unsupported-media-type',
+  'Send the body as JSON in UTF-8, uncompressed, with "Content-Type: application/json".',
+);
 
-export function headersTooLarge(): Problem {
-  return new Problem(
-    'headers-too-large',
-    `The URL and the headers can have at most ${maxHeaderBytes} bytes together, and ${maxHeaders} headers.`,
-  );
-}
+export const headersTooLarge = fixedProblem(
+  'headers-too-large',
+  `The URL and the headers can have at most ${maxHeaderBytes} bytes together, and ${maxHeaders} headers.`,
+);
 
-export function bodyTooLarge(): Problem {
-  return new Problem('body-too-large', `A body can have at most ${maxBodyBytes} bytes.`);
-}
+export const bodyTooLarge = fixedProblem(
+  'body-too-large',
+  `A body can have at most ${maxBodyBytes} bytes.`,
+);
 
-export function versionNotSupported(): Problem {
-  return new Problem('version-not-supported', 'Send the request as HTTP/1.1.');
-}
+export const versionNotSupported = fixedProblem(
+  'version-not-supported',
+  'Send the request as HTTP/1.1.',
+);
 
-export function pathNotFound(): Problem {
-  return new Problem('path-not-found', 'There is nothing at this path. /docs lists the paths.');
-}
+export const pathNotFound = fixedProblem(
+  'path-not-found',
+  'There is nothing at this path. /docs lists the paths.',
+);

@@ -5,11 +5,15 @@
  *
  * If the client stops reading, the stream waits until `idleTimeoutMs` (limits.ts) closes the connection.
  */
-import { Readable } from 'node:stream';
+import type { ServerResponse } from 'node:http';
+import { finished, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
+import { userKey } from '../../access/access.ts';
+import type { PlantPage } from '../../plants/plant-storage.ts';
 import { Problem } from '../../problem.ts';
-import type { UnreadResponses } from './unread-responses.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { maxUnreadBytes, maxUnreadBytesOfUser, maxUnreadWaitMs } from '../limits.ts';
 import { sendJson } from './send.ts';
 
 /**
@@ -27,22 +31,19 @@ const streamBytes = 256 * 1024;
 /** A whole body: the longest names and texts of its items take this much each. */
 const maxItemBytes = 3 * 1024;
 const maxItems = 1_000;
+/** Memory of short pages up to this length is not counted, because they fit in the buffers of the operating system. */
+const maxUncountedChars = 16 * 1024;
 
 /** A list whose cursors are the ids or names of its items. */
-export interface List<Cursor extends string | number> {
-  /** The path below the base URL. */
-  path: string;
-  query: Query;
-  /** The first batch begins after this cursor. */
-  after: Cursor;
+export interface List<Cursor> {
+  query: Query & { after?: Cursor };
   /** Maximum number of items in a batch: reading it must not take much longer than other requests. */
   maxBatchItems: number;
   /** The text of the body before, between and after its arrays. */
-  frame: Frame;
-  read: (range: Range<Cursor>) => Promise<Batch<Cursor>>;
+  frame?: readonly [string, ...string[], string];
+  /** Without a cursor, the list begins. */
+  read: (range: { after: Cursor | undefined; limit: number }) => Promise<Batch<Cursor>>;
 }
-
-type Frame = readonly [string, ...string[], string];
 
 /** Parameters of a list. Arrays are repeated in URLs. */
 interface Query {
@@ -50,76 +51,112 @@ interface Query {
   [name: string]: number | string | readonly string[] | undefined;
 }
 
-export interface Range<Cursor> {
-  after: Cursor;
-  limit: number;
-}
-
-export interface Batch<Cursor> {
+interface Batch<Cursor> {
   /** The items of each array of the body, separated by commas. Empty if they have been deleted meanwhile. */
   arrays: readonly string[];
   /** The cursor of the last item; undefined at the end of the list. */
   next: Cursor | undefined;
 }
 
-/** Resolves to the next batch, and to undefined at the end. */
-type BatchReader<Cursor> = () => Promise<Batch<Cursor> | undefined>;
-
-/** What all lists share. */
-export interface ListOptions {
-  unread: UnreadResponses;
-  log: Logger;
+export class Lists {
+  readonly #log: Logger;
   /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
-  baseUrl: string;
-}
+  readonly #baseUrl: string;
+  /** Memory of responses that their clients have not read. */
+  readonly #unread = new FairSemaphore({
+    max: maxUnreadBytes,
+    maxOfKey: maxUnreadBytesOfUser,
+    maxWaitMs: maxUnreadWaitMs,
+    refusal: tooManyUnread,
+  });
 
-/** Sends a page that took one short read, which is the most frequent response. `json` has its items. */
-export function sendShortPage(
-  { query, grant }: FastifyRequest<{ Querystring: Query }>,
-  reply: FastifyReply,
-  path: string,
-  { json, next }: { json: string; next: number | undefined },
-  { unread, baseUrl }: ListOptions,
-): FastifyReply {
-  const text = `[${json}]`;
-  unread.reserveText(grant.caller, reply.raw, text);
-  if (next !== undefined) addLink(reply, baseUrl + path, query, next);
-  return sendJson(reply, text);
-}
+  constructor(log: Logger, baseUrl: string) {
+    this.#log = log;
+    this.#baseUrl = baseUrl;
+  }
 
-/** Sends a list that takes more than one short read, with the address of the next page if there is one. */
-export async function sendList<Cursor extends string | number>(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  list: List<Cursor>,
-  { unread, log, baseUrl }: ListOptions,
-): Promise<FastifyReply> {
-  const { path, query, frame } = list;
-  const isStream = query.limit === undefined && frame.length === 2;
-  const items = isStream ? 0 : (query.limit ?? maxItems);
-  const bytes = streamBytes + items * maxItemBytes;
-  const reduceTo = await unread.reserve(request.grant.caller, reply.raw, bytes);
-  const readNext = batchReader(list, reply);
-  if (isStream) {
-    const chunks = chunksOf(frame, readNext);
-    const { value, done } = await chunks.next();
-    if (done === true) {
-      reduceTo(Buffer.byteLength(value));
-      return sendJson(reply, value);
+  /** Sends a page that took one short read, which is the most frequent response. */
+  sendShortPage(
+    request: FastifyRequest<{ Querystring: Query }>,
+    reply: FastifyReply,
+    { json, next }: PlantPage,
+  ): FastifyReply {
+    const text = `[${json}]`;
+    if (text.length > maxUncountedChars) {
+      const key = userKey(request.grant.caller);
+      const bytes = Buffer.byteLength(text);
+      if (!this.#unread.tryAcquire(key, bytes)) throw tooManyUnread();
+      this.#releaseOnClose(key, bytes, reply.raw);
     }
-    if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
-    const body = streamOf(value, chunks);
-    // The status has already been sent, so the service can only abort the response.
-    body.once('error', (err) => log.error({ requestId: request.id, err }, 'list aborted'));
-    return sendJson(reply, body);
+    this.#addLink(request, reply, request.query, next);
+    return sendJson(reply, text);
   }
-  const { arrays, next } = await readPage(frame, readNext);
-  const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
-  reduceTo(Buffer.byteLength(json));
-  if (query.limit !== undefined && next !== undefined) {
-    addLink(reply, baseUrl + path, query, next);
+
+  /** Sends a list that takes more than one short read. Waits until there is memory for what it needs at most. */
+  async send<Cursor extends string | number>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    list: List<Cursor>,
+  ): Promise<FastifyReply> {
+    const { query, frame = ['[', ']'] } = list;
+    // A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays.
+    const isStream = query.limit === undefined && frame.length === 2;
+    const items = isStream ? 0 : (query.limit ?? maxItems);
+    const maxBytes = streamBytes + items * maxItemBytes;
+    const key = userKey(request.grant.caller);
+    await this.#unread.acquire(key, maxBytes);
+    const reduceTo = this.#releaseOnClose(key, maxBytes, reply.raw);
+
+    const read = readerOf(list, reply);
+    const { arrays, next } = await read(isStream ? minChunkChars : Infinity);
+    if (isStream && next !== undefined) {
+      if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
+      const body = streamOf(arrays, read);
+      // The status has already been sent, so the service can only abort the response.
+      body.once('error', (err) => this.#log.error({ requestId: request.id, err }, 'list aborted'));
+      return sendJson(reply, body);
+    }
+    const json = frame.map((text, at) => text + (arrays[at] ?? '')).join('');
+    reduceTo(Buffer.byteLength(json));
+    this.#addLink(request, reply, query, next);
+    return sendJson(reply, json);
   }
-  return sendJson(reply, json);
+
+  /** Returns a function that releases all but what the complete response needs. The rest follows when it closes. */
+  #releaseOnClose(key: string, bytes: number, response: ServerResponse): (needed: number) => void {
+    let held = bytes;
+    const reduceTo = (needed: number) => {
+      const left = Math.min(held, needed); // 0 if it has closed
+      this.#unread.release(key, held - left);
+      held = left;
+    };
+    finished(response, () => reduceTo(0)); // also if it was destroyed before
+    return reduceTo;
+  }
+
+  /** The address of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
+  #addLink(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    query: Query,
+    next: string | number | undefined,
+  ): void {
+    if (query.limit === undefined || next === undefined) return;
+    let text = `limit=${query.limit}&after=${encodeURIComponent(next)}`;
+    for (const name in query) {
+      if (name === 'limit' || name === 'after') continue;
+      for (const value of [query[name] ?? []].flat())
+        text += `&${name}=${encodeURIComponent(value)}`;
+    }
+    reply.header('link', `<${this.#baseUrl}${request.routeOptions.url}?${text}>; rel="next"`);
+  }
+}
+
+function tooManyUnread(): Problem {
+  return new Problem(
+    'overloaded',
+    'Too many long responses are unread. Read them first, or request short pages with "limit".',
+  );
 }
 
 /** Throws once the client has disconnected, because nobody would get the response. */
@@ -128,102 +165,49 @@ export function assertConnected({ raw }: FastifyReply): void {
   throw new Problem('invalid-request', 'The connection closed before the response was complete.');
 }
 
-/** A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays. */
-async function readPage<Cursor extends string | number>(
-  frame: Frame,
-  readNext: BatchReader<Cursor>,
-): Promise<Batch<Cursor>> {
-  const arrays = frame.slice(1).map((): string[] => []);
-  let next: Cursor | undefined;
-  for (let batch = await readNext(); batch !== undefined; batch = await readNext()) {
-    for (const [at, items] of batch.arrays.entries()) if (items !== '') arrays[at]?.push(items);
-    ({ next } = batch);
-  }
-  return { arrays: arrays.map((items) => items.join()), next };
-}
+/** Reads on until there is that much text, or to the end of the page or list. */
+type Reader<Cursor> = (minChars: number) => Promise<Batch<Cursor>>;
 
-/**
- * Yields the text of a list with one array, and returns the last chunk. While the client reads a chunk, nothing here
- * holds that chunk or its batch.
- */
-async function* chunksOf<Cursor>(
-  [start, end]: Frame,
-  readNext: BatchReader<Cursor>,
-): AsyncGenerator<string, string> {
-  let parts: string[] = [start];
-  let [chars, separator] = [0, ''];
-  const addNext = async (): Promise<boolean> => {
-    const { arrays: [items] = [], next } = (await readNext()) ?? {};
-    if (items) {
-      parts.push(separator, items);
-      chars += items.length;
-      separator = ',';
-    }
-    return next !== undefined;
-  };
-  const take = (): string => {
-    const text = parts.join('');
-    parts = [];
-    chars = 0;
-    return text; // as a string: buffers would be 10 % faster, but hold more memory until garbage collection
-  };
-  while (await addNext()) if (chars >= minChunkChars) yield take();
-  return take() + end;
-}
-
-function streamOf(first: string, others: AsyncGenerator<string, string>): Readable {
-  const body = new Readable({
-    objectMode: true,
-    highWaterMark: 0, // reads no batch before the client has read the previous chunk
-    async read() {
-      try {
-        const { value, done } = await others.next();
-        this.push(value);
-        if (done === true) this.push(null);
-      } catch (error) {
-        this.destroy(error instanceof Error ? error : new Error('aborted', { cause: error }));
-      }
-    },
-  });
-  body.push(first);
-  return body;
-}
-
-function batchReader<Cursor extends string | number>(
-  { after: first, query, maxBatchItems, read }: List<Cursor>,
+function readerOf<Cursor extends string | number>(
+  { query, maxBatchItems, read }: List<Cursor>,
   reply: FastifyReply,
-): BatchReader<Cursor> {
-  let after: Cursor | undefined = first;
-  let left = query.limit ?? Infinity;
+): Reader<Cursor> {
+  let { after, limit: left = Infinity } = query;
   let items = firstBatchItems;
-  return async () => {
-    while (after !== undefined && left > 0) {
+  return async (minChars) => {
+    const found: (string[] | undefined)[] = [];
+    for (let chars = 0; chars < minChars && left > 0;) {
       assertConnected(reply);
       const limit = Math.min(left, items, maxBatchItems);
-      const batch: Batch<Cursor> = await read({ after, limit });
-      const chars = batch.arrays.join().length;
-      items = Math.max(minBatchItems, Math.floor((batchChars * limit) / chars));
-      if (chars > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
-      left -= limit;
-      after = batch.next;
-      return batch;
+      const { arrays, next }: Batch<Cursor> = await read({ after, limit });
+      const length = arrays.join().length;
+      items = Math.max(minBatchItems, Math.floor((batchChars * limit) / length));
+      if (length > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
+      for (const [at, text] of arrays.entries()) if (text !== '') (found[at] ??= []).push(text);
+      chars += length;
+      left = next === undefined ? 0 : left - limit;
+      after = next;
     }
-    return undefined;
+    return { arrays: Array.from(found, (texts = []) => texts.join()), next: after };
   };
 }
 
-/** The address of the next page, with all other parameters unchanged. Arrays are repeated, as openapi.json describes it. */
-function addLink(reply: FastifyReply, url: string, query: Query, after: string | number): void {
-  let text = `limit=${query.limit}&after=${encoded(after)}`;
-  for (const name in query) {
-    const value = query[name];
-    if (name === 'limit' || name === 'after' || value === undefined) continue;
-    if (typeof value !== 'object') text += `&${name}=${encoded(value)}`;
-    else for (const each of value) text += `&${name}=${encoded(each)}`;
+/** Sends one array, from its first items on. While the client reads a chunk, nothing here holds it. */
+function streamOf<Cursor>(first: readonly string[], read: Reader<Cursor>): Readable {
+  let isLast = false;
+  const nextChunk = async () => {
+    const { arrays, next } = await read(minChunkChars);
+    isLast = next === undefined;
+    return arrays.map((items) => `,${items}`).join('') + (isLast ? ']' : '');
+  };
+  async function* chunks() {
+    for (;;) {
+      yield await nextChunk();
+      if (isLast) return;
+    }
   }
-  reply.header('link', `<${url}?${text}>; rel="next"`);
-}
-
-function encoded(value: string | number): string | number {
-  return typeof value === 'number' ? value : encodeURIComponent(value);
+  // Reads no batch before the client has read the previous chunk.
+  const body = Readable.from(chunks(), { highWaterMark: 0 });
+  body.push(`[${first.join()}`);
+  return body;
 }

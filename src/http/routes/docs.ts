@@ -3,10 +3,11 @@
  * `/problems/<kind>`, the type of a problem, redirects to its place in the reference.
  */
 import { readFile } from 'node:fs/promises';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { problemKinds } from '../../problem.ts';
 import { serveDocument } from '../response/documents.ts';
 import { pageHeaders } from '../response/headers.ts';
-import { pathNotFound, problemResponses } from '../response/problems.ts';
+import { pathNotFound } from '../response/problems.ts';
 
 const openapiFile = new URL('../../../openapi.json', import.meta.url);
 
@@ -19,27 +20,12 @@ export function docsRoutes(app: FastifyInstance, baseUrl: string): void {
     read: readReference,
     headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
   });
-  const method = ['GET', 'HEAD'];
   // The URLs are relative, so a path prefix works.
-  app.route({
-    method,
-    url: '/problems',
-    handler: (_, reply) => redirect(reply, 'docs#problems'),
+  app.get('/problems', (_, reply) => reply.redirect('docs#problems'));
+  app.get<{ Params: { kind: string } }>('/problems/:kind', ({ params: { kind } }, reply) => {
+    if (!Object.hasOwn(problemKinds, kind)) throw pathNotFound();
+    return reply.redirect(`../docs#${kind}`);
   });
-  app.route<{ Params: { kind: string } }>({
-    method,
-    url: '/problems/:kind',
-    handler: (request, reply) => {
-      const { kind } = request.params;
-      if (!Object.hasOwn(problemResponses, kind)) throw pathNotFound();
-      return redirect(reply, `../docs#${kind}`);
-    },
-  });
-}
-
-/** The length is set, because Fastify leaves it out for HEAD, which must have the headers of GET. */
-function redirect(reply: FastifyReply, location: string): FastifyReply {
-  return reply.header('content-length', 0).redirect(location);
 }
 
 /** Without a base URL, the server URL is relative to that of the document, so a path prefix works. */

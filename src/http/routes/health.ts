@@ -1,11 +1,10 @@
 /**
  * Health checks: whether the process is alive, and whether it is ready for requests. They reveal nothing else.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
 import type { Operation } from './operation.ts';
-import type { WriteHealth } from './write-health.ts';
 import { sendJson } from '../response/send.ts';
 
 const livez = {
@@ -32,7 +31,7 @@ const readyz = {
 export function healthRoutes(
   app: FastifyInstance,
   storage: Storage,
-  writes: WriteHealth,
+  writeFailure: () => Problem | undefined,
   stopping: AbortSignal,
 ): void {
   const check = shared(() => storage.check());
@@ -45,9 +44,10 @@ export function healthRoutes(
     await check().catch((error: unknown) => {
       throw notReady(error);
     });
-    const failure = writes.failure();
+    const failure = writeFailure();
     if (failure !== undefined) throw notReady(failure, 'ok');
-    return sendReady(reply, storage.hasRival === true);
+    const writes = storage.hasRival === true ? 'other-primary' : 'ok';
+    return sendJson(reply, JSON.stringify({ status: 'ok', reads: 'ok', writes }));
   });
 }
 
@@ -56,11 +56,6 @@ function notReady(error: unknown, reads = 'unavailable'): unknown {
   if (!(error instanceof Problem)) return error;
   const members = { reads, writes: 'unavailable' };
   return new Problem(error.kind, error.detail, { members, cause: error.cause });
-}
-
-function sendReady(reply: FastifyReply, hasRival: boolean): FastifyReply {
-  const writes = hasRival ? 'other-primary' : 'ok';
-  return sendJson(reply, JSON.stringify({ status: 'ok', reads: 'ok', writes }));
 }
 
 /** Shares a check that is in progress, because clients need no token and can request any number. */

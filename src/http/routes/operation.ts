@@ -1,12 +1,13 @@
 /**
  * An operation: its input, from which validation and the types of requests derive, and its description in openapi.json.
  */
-import type { TObject, TSchema } from '@sinclair/typebox';
+import type { TObject, TProperties, TSchema } from '@sinclair/typebox';
+import type { Scope } from '../../access/access.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Storage } from '../../storage.ts';
 import type { ProblemKind } from '../../problem.ts';
-import type { Authentication } from '../auth/auth.ts';
-import type { ListOptions } from '../response/send-list.ts';
+import type { Authentication, PageReader } from '../auth/auth.ts';
+import type { Lists } from '../response/send-list.ts';
 
 declare module 'fastify' {
   interface FastifySchema {
@@ -42,17 +43,74 @@ export interface Success {
   headers?: readonly ('ETag' | 'Idempotent-Replayed' | 'Link')[];
 }
 
+/** An operation that needs a token, as a table describes it. */
+interface Described extends Pick<
+  Operation,
+  'summary' | 'description' | 'body' | 'requestHeaders' | 'successes'
+> {
+  /** The token needs one of these, if there are any. The description and the problems follow from them. */
+  scopes: readonly Scope[];
+  /** The parameters of the path and of the query. No others are allowed. */
+  path?: TProperties;
+  query?: TProperties;
+  problems?: readonly ProblemKind[];
+}
+
+/** Completes the operations of a tag, which are given by their ids. */
+export function operationsOf<const Table extends Record<string, Described>>(
+  tag: string,
+  table: Table,
+) {
+  const operations = Object.entries(table).map(([operationId, described]) => {
+    const { path, query = {}, scopes, problems = [], ...others } = described;
+    const needed = scopes.map((scope) => `\`${scope}\``).join(' or ');
+    const operation = {
+      ...others,
+      operationId,
+      description: `${others.description}${needed && ` Requires the scope ${needed}.`}`,
+      tags: [tag],
+      scopes,
+      ...(path && { params: Type.Object(path, strict) }),
+      querystring: Type.Object(query, strict),
+      problems: scopes.length === 0 ? problems : ['insufficient-scope', ...problems],
+    };
+    return [operationId, operation];
+  });
+  return Object.fromEntries(operations) as Operations<Table>; // entries have no types by key
+}
+
+type Operations<Table extends Record<string, Described>> = {
+  [Id in keyof Table]: Omit<Operation, 'params' | 'querystring' | 'body'> & {
+    scopes: readonly Scope[];
+    params: Strict<Table[Id]['path']>;
+    querystring: Strict<Table[Id]['query']>;
+    body: Table[Id]['body'];
+  };
+};
+
+type Strict<Properties> = Properties extends TProperties ? TObject<Properties> : undefined;
+
+const strict = { additionalProperties: false };
+
 /** What the routes of plants, shares and tokens need. */
-export interface RouteOptions extends ListOptions {
+export interface RouteOptions {
   storage: Storage;
-  authentication: Authentication;
+  optionsOf: ReturnType<typeof optionsFor>;
+  lists: Lists;
+  /** Prefix of URLs in responses, without a trailing slash; empty for path-absolute URLs. */
+  baseUrl: string;
+}
+
+/** Returns a function for the options of routes: who can call an operation, and with which input. */
+export function optionsFor(authentication: Authentication) {
+  return <Schema extends { scopes: readonly Scope[] }>(schema: Schema, readPage?: PageReader) => ({
+    onRequest: authentication.requireScope(schema.scopes, readPage),
+    schema,
+  });
 }
 
 /** There is a maximum, because a page is held in memory. */
 const maxLimit = 1_000;
-
-/** No other parameters. */
-export const strict = { additionalProperties: false };
 
 export function limitOf(items: string) {
   return Type.Optional(

@@ -6,7 +6,7 @@ import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
 import { NewPlant, PlantField, PlantId, PlantPatch, SearchText, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
-import { afterOf, limitOf, strict, type Operation } from './operation.ts';
+import { afterOf, limitOf, operationsOf, type Operation } from './operation.ts';
 
 const fields = Type.Optional(
   Type.Array(PlantField, {
@@ -38,99 +38,81 @@ const q = Type.Optional({
     'Lists only plants whose name or tag contains this text. Case, accents and variants of letters do not matter: `lodz` finds `Łódź`. With `tag`, a plant must match both. The service may search all plants that the user has access to.',
 });
 
-const PlantParams = Type.Object({ id: { ...PlantId, meaning: 'The id of the plant.' } }, strict);
-export const FieldsQuery = Type.Object({ fields }, strict);
+const path = { id: { ...PlantId, meaning: 'The id of the plant.' } };
+const query = { fields };
 const conditions: Operation['requestHeaders'] = ['If-Match', 'If-None-Match'];
 
-export const createPlant = {
-  operationId: 'createPlant',
-  summary: 'Create a plant',
-  description:
-    'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. With an `Idempotency-Key`, you can repeat the request for 24 hours and get the same response, without creating a second plant. Requires the scope `plants:write`.',
-  tags: ['plants'],
-  querystring: FieldsQuery,
-  body: NewPlant,
-  requestHeaders: ['Idempotency-Key'],
-  successes: {
-    201: {
-      description: 'The plant is created.',
-      schema: 'Plant',
-      created: ['plant', '/plants/42'],
-      headers: ['ETag', 'Idempotent-Replayed'],
+export const plantOperations = operationsOf('plants', {
+  createPlant: {
+    summary: 'Create a plant',
+    description:
+      'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. With an `Idempotency-Key`, you can repeat the request for 24 hours and get the same response, without creating a second plant.',
+    scopes: ['plants:write'],
+    query,
+    body: NewPlant,
+    requestHeaders: ['Idempotency-Key'],
+    successes: {
+      201: {
+        description: 'The plant is created.',
+        schema: 'Plant',
+        created: ['plant', '/plants/42'],
+        headers: ['ETag', 'Idempotent-Replayed'],
+      },
     },
+    problems: ['quota-exceeded', 'id-taken', 'idempotency-key-reused'],
   },
-  problems: ['insufficient-scope', 'quota-exceeded', 'id-taken', 'idempotency-key-reused'],
-} satisfies Operation;
-
-export const listPlants = {
-  operationId: 'listPlants',
-  summary: 'List plants',
-  description:
-    'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
-  tags: ['plants'],
-  querystring: Type.Object({ limit, after, tag, q, fields }, strict),
-  successes: { 200: { description: 'The plants.', items: 'Plant', headers: ['Link'] } },
-  problems: ['insufficient-scope'],
-} satisfies Operation;
-
-export const getPlant = {
-  operationId: 'getPlant',
-  summary: 'Get a plant',
-  description:
-    'Returns one plant that the calling user has access to. `ETag` identifies its present state. Requires the scope `plants:read`.',
-  tags: ['plants'],
-  params: PlantParams,
-  querystring: FieldsQuery,
-  requestHeaders: conditions,
-  successes: {
-    200: { description: 'The plant.', schema: 'Plant', headers: ['ETag'] },
-    304: { description: 'The plant has an entity tag of `If-None-Match`.', headers: ['ETag'] },
+  listPlants: {
+    summary: 'List plants',
+    description:
+      'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
+    scopes: ['plants:read'],
+    query: { limit, after, tag, q, fields },
+    successes: { 200: { description: 'The plants.', items: 'Plant', headers: ['Link'] } },
   },
-  problems: ['insufficient-scope', 'plant-not-found', 'precondition-failed'],
-} satisfies Operation;
-
-export const updatePlant = {
-  operationId: 'updatePlant',
-  summary: 'Update a plant',
-  description:
-    'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay. The response is sent after the change is on disk. With `If-Match`, changes it only if it is as you have read it. Requires the scope `plants:write`.',
-  tags: ['plants'],
-  params: PlantParams,
-  querystring: FieldsQuery,
-  body: PlantPatch,
-  requestHeaders: conditions,
-  successes: {
-    200: { description: 'The plant after the change.', schema: 'Plant', headers: ['ETag'] },
+  getPlant: {
+    summary: 'Get a plant',
+    description:
+      'Returns one plant that the calling user has access to. `ETag` identifies its present state.',
+    scopes: ['plants:read'],
+    path,
+    query,
+    requestHeaders: conditions,
+    successes: {
+      200: { description: 'The plant.', schema: 'Plant', headers: ['ETag'] },
+      304: { description: 'The plant has an entity tag of `If-None-Match`.', headers: ['ETag'] },
+    },
+    problems: ['plant-not-found', 'precondition-failed'],
   },
-  problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
-} satisfies Operation;
-
-export const restorePlant = {
-  operationId: 'restorePlant',
-  summary: 'Restore a plant',
-  description:
-    'Brings a deleted plant back as it was, with its id and its owner, while the service keeps the change. The response is sent after the change is on disk. Requires the scope `plants:write`.',
-  tags: ['plants'],
-  params: PlantParams,
-  querystring: FieldsQuery,
-  successes: { 200: { description: 'The plant is back.', schema: 'Plant', headers: ['ETag'] } },
-  problems: [
-    'insufficient-scope',
-    'plant-read-only',
-    'quota-exceeded',
-    'plant-not-found',
-    'id-taken',
-  ],
-} satisfies Operation;
-
-export const listDeletedPlants = {
-  operationId: 'listDeletedPlants',
-  summary: 'List deleted plants',
-  description:
-    'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. A plant can be restored for 30 days after its deletion, unless the service is set to another time. If more plants follow a page with a `limit`, `Link` has the address of the next page. Requires the scope `plants:read`.',
-  tags: ['plants'],
-  querystring: Type.Object(
-    {
+  updatePlant: {
+    summary: 'Update a plant',
+    description:
+      'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay. The response is sent after the change is on disk. With `If-Match`, changes it only if it is as you have read it.',
+    scopes: ['plants:write'],
+    path,
+    query,
+    body: PlantPatch,
+    requestHeaders: conditions,
+    successes: {
+      200: { description: 'The plant after the change.', schema: 'Plant', headers: ['ETag'] },
+    },
+    problems: ['plant-read-only', 'plant-not-found', 'precondition-failed'],
+  },
+  restorePlant: {
+    summary: 'Restore a plant',
+    description:
+      'Brings a deleted plant back as it was, with its id and its owner, while the service keeps the change. The response is sent after the change is on disk.',
+    scopes: ['plants:write'],
+    path,
+    query,
+    successes: { 200: { description: 'The plant is back.', schema: 'Plant', headers: ['ETag'] } },
+    problems: ['plant-read-only', 'quota-exceeded', 'plant-not-found', 'id-taken'],
+  },
+  listDeletedPlants: {
+    summary: 'List deleted plants',
+    description:
+      'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. A plant can be restored for 30 days after its deletion, unless the service is set to another time. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
+    scopes: ['plants:read'],
+    query: {
       limit,
       after: Type.Optional(
         Type.String({
@@ -141,23 +123,17 @@ export const listDeletedPlants = {
         }),
       ),
     },
-    strict,
-  ),
-  successes: {
-    200: { description: 'The deleted plants.', items: 'DeletedPlant', headers: ['Link'] },
+    successes: {
+      200: { description: 'The deleted plants.', items: 'DeletedPlant', headers: ['Link'] },
+    },
   },
-  problems: ['insufficient-scope'],
-} satisfies Operation;
-
-export const getHistory = {
-  operationId: 'getHistory',
-  summary: 'Get the history of a plant',
-  description:
-    'Returns who changed a plant, and when, newest first. A deleted plant has a history while the service keeps it. Requires the scope `plants:read`.',
-  tags: ['plants'],
-  params: PlantParams,
-  querystring: Type.Object(
-    {
+  getHistory: {
+    summary: 'Get the history of a plant',
+    description:
+      'Returns who changed a plant, and when, newest first. A deleted plant has a history while the service keeps it.',
+    scopes: ['plants:read'],
+    path,
+    query: {
       limit: Type.Optional(
         Type.Integer({
           minimum: 1,
@@ -168,21 +144,17 @@ export const getHistory = {
         }),
       ),
     },
-    strict,
-  ),
-  successes: { 200: { description: 'The changes.', items: 'PlantChange' } },
-  problems: ['insufficient-scope', 'plant-not-found'],
-} satisfies Operation;
-
-export const deletePlant = {
-  operationId: 'deletePlant',
-  summary: 'Delete a plant',
-  description:
-    'Deletes one plant. The response is sent after the change is on disk. If you repeat the request, the response is 404. With `If-Match`, deletes the plant only if it has not changed. Requires the scope `plants:write`.',
-  tags: ['plants'],
-  params: PlantParams,
-  querystring: Type.Object({}, strict),
-  requestHeaders: conditions,
-  successes: { 204: { description: 'The plant is deleted.' } },
-  problems: ['insufficient-scope', 'plant-read-only', 'plant-not-found', 'precondition-failed'],
-} satisfies Operation;
+    successes: { 200: { description: 'The changes.', items: 'PlantChange' } },
+    problems: ['plant-not-found'],
+  },
+  deletePlant: {
+    summary: 'Delete a plant',
+    description:
+      'Deletes one plant. The response is sent after the change is on disk. If you repeat the request, the response is 404. With `If-Match`, deletes the plant only if it has not changed.',
+    scopes: ['plants:write'],
+    path,
+    requestHeaders: conditions,
+    successes: { 204: { description: 'The plant is deleted.' } },
+    problems: ['plant-read-only', 'plant-not-found', 'precondition-failed'],
+  },
+});

@@ -4,6 +4,7 @@
 import type { Static } from '@sinclair/typebox';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Grant, Reach } from '../../access/access.ts';
+import type { PageReader } from '../auth/auth.ts';
 import {
   binStart,
   maxHistory,
@@ -16,19 +17,9 @@ import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
-import { assertConnected, sendList, sendShortPage, type Range } from '../response/send-list.ts';
+import { assertConnected } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
-import {
-  createPlant,
-  deletePlant,
-  type FieldsQuery,
-  getHistory,
-  getPlant,
-  listDeletedPlants,
-  listPlants,
-  restorePlant,
-  updatePlant,
-} from './plant-schemas.ts';
+import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
 import { sendJson } from '../response/send.ts';
@@ -36,12 +27,9 @@ import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
 export function plantRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: RouteOptions,
+  { storage, optionsOf, lists, baseUrl }: RouteOptions,
 ): void {
-  const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();
-  const readOptions = { onRequest: authentication.requireScope(['plants:read']) };
-  const writeOptions = { onRequest: authentication.requireScope(['plants:write']) };
 
   /** Sends a plant with its entity tag and the fields that the query names. `sent` are those that the client has sent. */
   function send(
@@ -73,7 +61,7 @@ export function plantRoutes(
     });
   }
 
-  routes.post('/plants', { ...writeOptions, schema: createPlant }, async (request, reply) => {
+  routes.post('/plants', optionsOf(operations.createPlant), async (request, reply) => {
     const { grant, body, id } = request;
     const options = { request: id, key: idempotencyKey(request) };
     const plant = await storage.plants.create(grant.caller, body, options);
@@ -82,44 +70,35 @@ export function plantRoutes(
     return send(request, reply, plant, plantFields); // without a tag, the client has sent an empty one
   });
 
-  routes.get(
-    '/plants',
-    {
-      onRequest: authentication.requireScope(['plants:read'], (request, caller) => {
-        const { querystring } = listPlants;
-        if (validateQuery(querystring, request).listed.length > 0) return undefined;
-        const page = shortPageOf(caller.read, request.query as Static<typeof querystring>); // it is valid
-        return page && storage.plants.list(caller, page);
-      }),
-      schema: listPlants,
-    },
-    async (request, reply) => {
-      const { query, page } = request;
-      const { caller } = request.grant;
-      const short = shortPageOf(caller.read, query);
-      if (short !== undefined) {
-        const read = await (page ?? storage.plants.list(caller, short));
-        return sendShortPage(request, reply, '/plants', read, lists);
-      }
-      const { after = 0, tag, q, fields = defaultFields } = query;
-      const assertWanted = () => assertConnected(reply);
-      const list = {
-        path: '/plants',
-        query,
-        after,
-        maxBatchItems: 1_000,
-        frame: ['[', ']'] as const,
-        read: async (range: Range<number>) => {
-          const wanted = { ...range, tag, q, fields, assertWanted };
-          const { json, next } = await storage.plants.list(caller, wanted);
-          return { arrays: [json], next };
-        },
-      };
-      return sendList(request, reply, list, lists);
-    },
-  );
+  /** The only page of a list that takes one short read, while the grant is checked. */
+  const readPage: PageReader = (request, caller) => {
+    const { querystring } = operations.listPlants;
+    if (validateQuery(querystring, request).listed.length > 0) return undefined;
+    const page = shortPageOf(caller.read, request.query as Static<typeof querystring>); // it is valid
+    return page && storage.plants.list(caller, page);
+  };
 
-  routes.get('/plants/:id', { ...readOptions, schema: getPlant }, async (request, reply) => {
+  routes.get('/plants', optionsOf(operations.listPlants, readPage), async (request, reply) => {
+    const { query, page } = request;
+    const { caller } = request.grant;
+    const short = shortPageOf(caller.read, query);
+    if (short !== undefined) {
+      const read = await (page ?? storage.plants.list(caller, short));
+      return lists.sendShortPage(request, reply, read);
+    }
+    const { tag, q, fields = defaultFields } = query;
+    const filter = { tag, q, fields, assertWanted: () => assertConnected(reply) };
+    return lists.send(request, reply, {
+      query,
+      maxBatchItems: 1_000,
+      read: async ({ after = 0, limit }) => {
+        const { json, next } = await storage.plants.list(caller, { after, limit, ...filter });
+        return { arrays: [json], next };
+      },
+    });
+  });
+
+  routes.get('/plants/:id', optionsOf(operations.getPlant), async (request, reply) => {
     const plant = await storage.plants.find(request.grant.caller, request.params.id);
     if (plant === undefined) throw plantNotFound();
     // What the caller can do is no part of the entity tag.
@@ -128,7 +107,7 @@ export function plantRoutes(
     return send(request, reply, plant);
   });
 
-  routes.patch('/plants/:id', { ...writeOptions, schema: updatePlant }, async (request, reply) => {
+  routes.patch('/plants/:id', optionsOf(operations.updatePlant), async (request, reply) => {
     const { grant, params, body, id } = request;
     const options = { condition: conditionOf(request), request: id };
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
@@ -137,50 +116,41 @@ export function plantRoutes(
     return send(request, reply, plant, sent);
   });
 
-  routes.delete('/plants/:id', { ...writeOptions, schema: deletePlant }, async (request, reply) => {
+  routes.delete('/plants/:id', optionsOf(operations.deletePlant), async (request, reply) => {
     const { grant, params, id } = request;
     const options = { condition: conditionOf(request), request: id };
     if (!(await storage.plants.delete(grant.caller, params.id, options))) throw plantNotFound();
     return reply.code(204).send();
   });
 
-  routes.post(
-    '/plants/:id/restore',
-    { ...writeOptions, schema: restorePlant },
-    async (request, reply) => {
-      const { grant, params, id } = request;
-      const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
-      if (plant === undefined) throw plantNotFound();
-      return send(request, reply, plant);
-    },
-  );
+  routes.post('/plants/:id/restore', optionsOf(operations.restorePlant), async (request, reply) => {
+    const { grant, params, id } = request;
+    const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
+    if (plant === undefined) throw plantNotFound();
+    return send(request, reply, plant);
+  });
 
-  routes.get('/bin', { ...readOptions, schema: listDeletedPlants }, async (request, reply) => {
+  routes.get('/bin', optionsOf(operations.listDeletedPlants), async (request, reply) => {
     const { query, grant } = request;
-    const list = {
-      path: '/bin',
+    const { caller } = grant;
+    const assertWanted = () => assertConnected(reply);
+    return lists.send(request, reply, {
       query,
-      after: query.after ?? '',
       maxBatchItems: 200,
-      frame: ['[', ']'] as const,
-      read: async ({ after, limit }: Range<string>) => {
-        const wanted = { after: parsePosition(after) ?? binStart, limit };
-        const assertWanted = () => assertConnected(reply);
-        const page = await storage.log.deleted(grant.caller, { ...wanted, assertWanted });
-        const users = page.plants.flatMap(({ owner, deletedBy }) =>
-          deletedBy === undefined ? [owner] : [owner, deletedBy],
-        );
-        const names = await storage.users.namesOf(grant.caller.store, users);
+      read: async ({ after = '', limit }) => {
+        const wanted = { after: parsePosition(after) ?? binStart, limit, assertWanted };
+        const page = await storage.log.deleted(caller, wanted);
+        const users = page.plants.flatMap(({ owner, deletedBy = owner }) => [owner, deletedBy]);
+        const names = await storage.users.namesOf(caller.store, users);
         const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
         return { arrays: [items.join()], next: page.next?.toString() };
       },
-    };
-    return sendList(request, reply, list, lists);
+    });
   });
 
   routes.get(
     '/plants/:id/history',
-    { ...readOptions, schema: getHistory },
+    optionsOf(operations.getHistory),
     async ({ grant, params, query: { limit = maxHistory } }, reply) => {
       const changes = await storage.log.history(grant.caller, params.id, limit);
       if (changes === undefined) throw plantNotFound();
@@ -214,14 +184,14 @@ function visibleFields(
 
 interface PlantRequest {
   grant: Grant;
-  query: Static<typeof FieldsQuery>;
+  query: { fields?: readonly PlantField[] };
   method: string;
 }
 
 /** The only page of a list that takes one short read; undefined for other lists. */
 function shortPageOf(
   reach: Reach,
-  query: Static<typeof listPlants.querystring>,
+  query: Static<typeof operations.listPlants.querystring>,
 ): PlantQuery | undefined {
   const { limit, after = 0, tag, q, fields = defaultFields } = query;
   if (limit === undefined) return undefined;

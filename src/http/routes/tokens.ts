@@ -1,60 +1,152 @@
 /**
- * The routes with which users manage their own tokens. `GET /token` costs no query of its own, because
- * authentication has loaded the grant.
+ * The operations with which users manage their own tokens. None requires a scope. `GET /token` costs no query of its
+ * own, because authentication has loaded the grant.
  */
 import type { FastifyInstance } from 'fastify';
 import type { Static } from '@sinclair/typebox';
-import {
-  scopes as allScopes,
-  stateOf,
-  userKey,
-  type Grant,
-  type Scope,
-} from '../../access/access.ts';
+import { scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
 import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
 import type { OwnToken } from '../../access/own-tokens.ts';
-import { insufficientScope, invalidRequest, Problem, tokenNotFound } from '../../problem.ts';
-import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
+import { Tag } from '../../plants/plant.ts';
+import { insufficientScope, invalidRequest, Problem } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { sendList, type Range } from '../response/send-list.ts';
-import type { RouteOptions } from './operation.ts';
+import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
+import { Type } from '../../shared/typebox.ts';
+import { afterOf, limitOf, operationsOf, type RouteOptions } from './operation.ts';
 import { sendJson } from '../response/send.ts';
-import {
-  createToken,
-  getToken,
-  listTokens,
-  revokeOwnToken,
-  revokeToken,
-  type NewToken,
-} from './token-schemas.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
+
+export const Scope = Type.Unsafe<(typeof scopes)[number]>({
+  type: 'string',
+  enum: scopes,
+  description: 'One kind of operation.',
+});
+
+/** The body of a request for another token. */
+export const NewToken = Type.Optional(
+  Type.Object(
+    {
+      scopes: Type.Optional(
+        Type.Array(Scope, {
+          uniqueItems: true,
+          minItems: 1,
+          description: `a list of at least one of ${scopes.join(', ')}, each at most once`,
+          meaning:
+            'What the token allows. The default, and the maximum, are the scopes of the token of the request.',
+          examples: [['plants:read']],
+        }),
+      ),
+      expiresAt: Type.Optional(
+        Type.String({
+          format: 'date-time',
+          description: 'a time with an offset from UTC, as in RFC 3339',
+          meaning:
+            'When the token expires. The default, and the latest time, is the expiry of the token of the request.',
+          examples: ['2027-01-31T12:00:00Z'],
+        }),
+      ),
+      label: Type.Optional({
+        ...Tag,
+        meaning: 'A note that helps you to distinguish your tokens.',
+        examples: ['phone'],
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'a JSON object with the fields scopes, expiresAt and label',
+      meaning:
+        'The token to create. Without a body, it grants the same as the token of the request.',
+      examples: [{ scopes: ['plants:read'], label: 'phone' }],
+    },
+  ),
+);
+
+export const tokenOperations = operationsOf('tokens', {
+  getToken: {
+    summary: 'Get your token',
+    description:
+      'Describes the token of the request: its user, store, role, scopes and expiry. Requires no scope.',
+    scopes: [],
+    successes: { 200: { description: 'What the token grants.', schema: 'Token' } },
+  },
+  revokeOwnToken: {
+    summary: 'Revoke your token',
+    description:
+      'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. Requires no scope.',
+    scopes: [],
+    successes: { 204: { description: 'The token of the request is revoked.' } },
+    problems: ['token-restricted'],
+  },
+  createToken: {
+    summary: 'Create a token',
+    description:
+      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. Only this response contains the token itself. If the outcome is unknown, you can repeat the request, because nobody has the token that may have been created. Requires no scope.',
+    scopes: [],
+    body: NewToken,
+    successes: {
+      201: {
+        description: 'The token is created.',
+        schema: 'OwnToken',
+        created: ['token', '/tokens/000000001-22894e9580395e64'],
+      },
+    },
+    problems: ['insufficient-scope', 'token-restricted', 'too-many-tokens'],
+  },
+  listTokens: {
+    summary: 'List your tokens',
+    description:
+      'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page. Requires no scope.',
+    scopes: [],
+    query: {
+      limit: limitOf('tokens'),
+      after: afterOf(
+        'tokens with ids',
+        Type.String({ format: 'token-id', description: 'the id of a token' }),
+      ),
+    },
+    successes: { 200: { description: 'The tokens.', items: 'OwnToken', headers: ['Link'] } },
+  },
+  revokeToken: {
+    summary: 'Revoke a token',
+    description:
+      'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. A token that was created with another token can revoke itself and its descendants. Any other token can revoke tokens that have at most its scopes.',
+    scopes: [],
+    path: {
+      tokenId: Type.String({
+        description: 'The public id of the token.',
+        examples: ['000000001-22894e9580395e64'],
+      }),
+    },
+    successes: { 204: { description: 'The token is revoked.' } },
+    problems: ['insufficient-scope', 'token-restricted', 'token-not-found'],
+  },
+});
 
 export function tokenRoutes(
   app: FastifyInstance,
-  { storage, authentication, ...lists }: RouteOptions,
+  { storage: { identity }, optionsOf, lists, baseUrl }: RouteOptions,
 ): void {
-  const { baseUrl } = lists;
   const routes = app.withTypeProvider<TypeBoxProvider>();
-  const options = { onRequest: authentication.requireToken() };
+  const { getToken, revokeOwnToken, createToken, listTokens, revokeToken } = tokenOperations;
 
-  routes.get('/token', { ...options, schema: getToken }, async ({ grant }, reply) =>
+  routes.get('/token', optionsOf(getToken), async ({ grant }, reply) =>
     sendJson(reply, grantJson(grant)),
   );
 
-  routes.delete('/token', { ...options, schema: revokeOwnToken }, async ({ grant, id }, reply) => {
+  routes.delete('/token', optionsOf(revokeOwnToken), async ({ grant, id }, reply) => {
     refuseForeign(grant);
-    await storage.identity.revokeToken(grant.tokenId, Date.now(), grant, id);
+    await identity.revokeToken(grant.tokenId, Date.now(), grant, id);
     return reply.code(204).send();
   });
 
-  routes.post('/tokens', { ...options, schema: createToken }, async (request, reply) => {
+  routes.post('/tokens', optionsOf(createToken), async (request, reply) => {
     const { grant, body } = request;
     refuseForeign(grant);
     const { store } = grant.caller;
     const token = makeToken(store);
     const own = ownTokenOf(body, grant, hashToken(token));
-    await storage.identity.createOwnToken(grant, own, request.id);
+    await identity.createOwnToken(grant, own, request.id);
     const id = tokenId(own.hash, store);
     const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
     const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
@@ -62,42 +154,39 @@ export function tokenRoutes(
     return sendJson(reply, JSON.stringify(shown));
   });
 
-  routes.get('/tokens', { ...options, schema: listTokens }, async (request, reply) => {
+  routes.get('/tokens', optionsOf(listTokens), async (request, reply) => {
     const { query, grant } = request;
-    const list = {
-      path: '/tokens',
+    const { caller: owner } = grant;
+    return lists.send(request, reply, {
       query,
-      after: query.after ?? '',
       maxBatchItems: 50,
-      frame: ['[', ']'] as const,
-      read: async ({ after, limit }: Range<string>) => {
-        const wanted = { owner: grant.caller, after: positionOf(after, grant), limit: limit + 1 };
-        const found = await runInSlice(userKey(grant.caller), () =>
-          storage.identity.listTokens(wanted),
-        );
+      read: async ({ after, limit }) => {
+        const wanted = { owner, after: positionOf(after, grant), limit: limit + 1 };
+        const found = await runInSlice(userKey(owner), () => identity.listTokens(wanted));
         const tokens = found.slice(0, limit);
         const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
-        const next = found.length > limit ? tokens.at(-1)?.id : undefined;
-        return { arrays: [items.join()], next };
+        return {
+          arrays: [items.join()],
+          next: found.length > limit ? tokens.at(-1)?.id : undefined,
+        };
       },
-    };
-    return sendList(request, reply, list, lists);
+    });
   });
 
-  routes.delete(
-    '/tokens/:tokenId',
-    { ...options, schema: revokeToken },
-    async ({ grant, params, id }, reply) => {
-      const { identity } = storage;
-      const revoked = await identity.revokeToken(params.tokenId, Date.now(), grant, id);
-      if (revoked === undefined) throw tokenNotFound();
-      return reply.code(204).send();
-    },
-  );
+  routes.delete('/tokens/:tokenId', optionsOf(revokeToken), async (request, reply) => {
+    const { grant, params, id } = request;
+    const revoked = await identity.revokeToken(params.tokenId, Date.now(), grant, id);
+    // The same for a token of another user.
+    if (revoked === undefined) {
+      const detail = 'You have no token with this id. "GET /tokens" lists your tokens.';
+      throw new Problem('token-not-found', detail);
+    }
+    return reply.code(204).send();
+  });
 }
 
-/** The position of a token that the user has or had. Undefined for an empty text. */
-function positionOf(id: string, { caller }: Grant): TokenPosition | undefined {
+/** The position of a token that the user has or had. */
+function positionOf(id = '', { caller }: Grant): TokenPosition | undefined {
   const hash = rangeOf(id)?.last;
   return hash && { store: caller.store, hash };
 }
@@ -127,12 +216,12 @@ function refuseForeign({ isStored }: Grant): void {
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */
 function ownTokenOf(
-  { scopes, expiresAt, label = '' }: Static<typeof NewToken>,
+  { scopes: named, expiresAt, label = '' }: Static<typeof NewToken>,
   { caller, expiresAtMs: latestMs }: Grant,
   hash: Uint8Array,
 ): OwnToken {
   const createdAtMs = Date.now();
-  const wanted = new Set<Scope>(scopes ?? caller.scopes);
+  const wanted = new Set(named ?? caller.scopes);
   const missing = [...wanted.difference(caller.scopes)].join(' ');
   if (missing !== '') {
     const granted = [...caller.scopes].join(' ');
@@ -149,7 +238,7 @@ function ownTokenOf(
       `"expiresAt" is after your own token expires. Send ${latest} or an earlier time.`,
     );
   }
-  const inOrder = allScopes.filter((scope) => wanted.has(scope));
+  const inOrder = scopes.filter((scope) => wanted.has(scope));
   return { hash, scopes: inOrder, label, createdAtMs, expiresAtMs };
 }
 
@@ -162,11 +251,11 @@ function valueOf(
   token: Omit<TokenRecord, 'store' | 'user' | 'role' | 'position'>,
   { tokenId: currentId }: Grant,
 ): object {
-  const { id, label, scopes } = token;
+  const { id } = token;
   return {
     id,
-    label,
-    scopes,
+    label: token.label,
+    scopes: token.scopes,
     state: stateOf(token, Date.now()),
     current: id === currentId,
     createdAt: formatTimestamp(token.createdAtMs),

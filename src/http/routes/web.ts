@@ -22,15 +22,6 @@ const mediaTypes: Record<string, string> = {
   ts: 'text/javascript; charset=utf-8',
 };
 
-interface Files {
-  /** Changes if any of the files changes. */
-  version: string;
-  /** The paths of the modules that the page imports from the start, directly or not. */
-  modules: string[];
-  /** By path. */
-  responders: Map<string, Responder>;
-}
-
 /** The URLs in the page are relative, so a path prefix works. */
 export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
   const findFiles = lazily(readFiles);
@@ -86,7 +77,8 @@ function policyFor({ issuer }: PageSignOn): Record<string, string> {
   return { 'content-security-policy': policy.replace(own, `${own} ${new URL(issuer).origin}`) };
 }
 
-async function readFiles(): Promise<Files> {
+async function readFiles() {
+  // Both by path.
   const texts = new Map<string, string>();
   const responders = new Map<string, Responder>();
   for (const folder of folders) {
@@ -104,10 +96,12 @@ async function readFiles(): Promise<Files> {
       );
     }
   }
+  /** The modules that the page imports from the start, directly or not. */
   const modules = new Set(texts.keys().filter((path) => /^web\/main\.[jt]s$/.test(path)));
   for (const path of modules) {
     for (const imported of importsOf(path, texts.get(path) ?? '')) modules.add(imported);
   }
+  /** Changes if any of the files changes. */
   const version = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
   return { version, modules: [...modules], responders };
 }

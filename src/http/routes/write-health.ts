@@ -21,64 +21,56 @@ interface Fault {
   isFull: boolean;
 }
 
-export class WriteHealth {
-  readonly #storage: Storage;
-  readonly #log: Logger;
-  #fault: Fault | undefined;
+/** Watches the routes that are added later. The returned function returns undefined unless no write has worked for a time. */
+export function watchWrites(
+  app: FastifyInstance,
+  storage: Storage,
+  log: Logger,
+): () => Problem | undefined {
+  let fault: Fault | undefined;
 
-  /** Watches the routes that are added later. */
-  constructor(app: FastifyInstance, storage: Storage, log: Logger) {
-    this.#storage = storage;
-    this.#log = log;
-    app.addHook('onRoute', (route) => {
-      route.onError = async ({ grant }, _reply, error) => this.#onError(error, grant);
-      if (route.method === 'GET' || route.method === 'HEAD') return;
-      // Not onResponse, for which Fastify adds two listeners to each response.
-      route.onSend = ({ grant }, { statusCode }, _payload, done) => {
-        if (statusCode < 300) this.#onSuccess(grant);
-        done();
-      };
-    });
-    app.addHook('onClose', async () => void (this.#fault = undefined));
-  }
-
-  /** Undefined unless no write has worked for a time. */
-  failure(): Problem | undefined {
-    const fault = this.#fault;
-    if (fault === undefined || performance.now() - fault.sinceMs < failingMs) return undefined;
-    return fault.problem;
-  }
-
-  /** In a cluster, the nodes of other stores can still work, so the next check is of this store. */
-  #onSuccess(grant: Grant | undefined): void {
-    if (this.#fault !== undefined && grant !== undefined) this.#fault.store = grant.caller.store;
-  }
-
-  #onError(error: unknown, grant: Grant | undefined): void {
+  const onError = (error: unknown, grant: Grant | undefined) => {
     if (!(error instanceof Problem) || grant === undefined) return;
     if (!/^(?:storage-|outcome-unknown)/.test(error.kind)) return;
-    if (this.#fault === undefined) {
+    if (fault === undefined) {
       const { store } = grant.caller;
-      this.#fault = { problem: error, store, sinceMs: performance.now(), isFull: false };
-      void this.#checkUntilWritten(this.#fault);
+      fault = { problem: error, store, sinceMs: performance.now(), isFull: false };
+      void checkUntilWritten(fault);
     }
-    const fault = this.#fault;
     fault.problem = error;
     if (error.kind !== 'storage-full' || fault.isFull) return;
     fault.isFull = true; // one entry when the disk becomes full: clients repeat their requests
-    this.#log.error({ err: error.cause }, 'disk full');
-  }
-
-  async #checkUntilWritten(fault: Fault): Promise<void> {
+    log.error({ err: error.cause }, 'disk full');
+  };
+  /** In a cluster, the nodes of other stores can still work, so the next check is of this store. */
+  const onSuccess = (grant: Grant | undefined) => {
+    if (fault !== undefined && grant !== undefined) fault.store = grant.caller.store;
+  };
+  const checkUntilWritten = async (current: Fault) => {
     for (let isWritten = false; !isWritten;) {
       await pause(checkMs, undefined, { ref: false });
-      if (this.#fault !== fault) return; // the service has stopped
-      isWritten = await this.#storage.checkWrites(fault.store, fault.isFull).then(
+      if (fault !== current) return; // the service has stopped
+      isWritten = await storage.checkWrites(current.store, current.isFull).then(
         () => true,
         () => false,
       );
     }
-    this.#fault = undefined;
-    if (fault.isFull) this.#log.info('disk has space again');
-  }
+    fault = undefined;
+    if (current.isFull) log.info('disk has space again');
+  };
+
+  app.addHook('onRoute', (route) => {
+    route.onError = async ({ grant }, _reply, error) => onError(error, grant);
+    if (route.method === 'GET' || route.method === 'HEAD') return;
+    // Not onResponse, for which Fastify adds two listeners to each response.
+    route.onSend = ({ grant }, { statusCode }, _payload, done) => {
+      if (statusCode < 300) onSuccess(grant);
+      done();
+    };
+  });
+  app.addHook('onClose', async () => void (fault = undefined));
+  return () => {
+    const isFailing = fault !== undefined && performance.now() - fault.sinceMs >= failingMs;
+    return isFailing ? fault?.problem : undefined;
+  };
 }

@@ -4,14 +4,13 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
-import { Problem } from '../../problem.ts';
+import { Problem, problemKinds } from '../../problem.ts';
 import type { Connections } from './connections.ts';
 import { unsupportedFraming } from './head.ts';
 import { privateHeaders } from '../response/headers.ts';
 import { requestTimeoutMs } from '../limits.ts';
 import { linger } from './linger.ts';
 import {
-  problemResponses,
   headersTooLarge,
   problemBody,
   problemMediaType,
@@ -52,7 +51,7 @@ export function handleClientError(
 
 function respondAndClose(socket: Socket, problem: Problem, pathPrefix: string): void {
   const requestId = randomUUID();
-  const { status } = problemResponses[problem.kind];
+  const { status } = problemKinds[problem.kind];
   const body = problemBody(problem, requestId, pathPrefix);
   const headers = {
     'x-request-id': requestId,

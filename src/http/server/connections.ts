@@ -6,7 +6,7 @@
  * follows is not read, and the connection closes after the waiting requests have their responses. The client repeats
  * the others on a new connection (RFC 9112, section 9.3.2).
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import {
@@ -19,76 +19,78 @@ import { TokenBuckets } from '../../shared/token-buckets.ts';
 import { linger, lingerOnClose } from './linger.ts';
 import { RequestScheduler } from './request-scheduler.ts';
 
-interface QueuedRequest {
-  response: ServerResponse;
-  handle: () => void;
-}
-
-interface Connection {
+class Connection {
+  /** With TLS, the accepted one, and after the handshake the one for the data. */
   socket: Socket;
   /** The response in progress. */
   current: ServerResponse | undefined;
-  waiting: QueuedRequest[];
+  readonly waiting: ServerResponse[] = [];
   /** The previous request, if its response was sent before its body had arrived completely. */
   respondedEarly: IncomingMessage | undefined;
   /** If true, no further request is accepted. */
-  isClosing: boolean;
-  group: Group;
+  isClosing = false;
   /** Whether it has sent a request. */
-  isUsed: boolean;
-}
+  isUsed = false;
+  /** Whether it has sent a valid token. */
+  isKnown = false;
+  /** Undefined once it has closed. */
+  rank: Set<Connection> | undefined;
 
-interface Group {
-  all: Set<Connection>;
-  /** Those without a request in progress, or with only a part of its header. */
-  idle: Set<Connection>;
+  constructor(socket: Socket, rank: Set<Connection>) {
+    this.socket = socket;
+    this.rank = rank.add(this);
+  }
 }
 
 export class Connections {
   readonly #connections = new WeakMap<Socket, Connection>();
-  /** The connections that have sent a valid token, and all others. */
-  readonly #known: Group = { all: new Set(), idle: new Set() };
-  readonly #strangers: Group = { all: new Set(), idle: new Set() };
+  /**
+   * All but the last close for new connections, in this order. A connection is idle without a request in progress, or with
+   * only a part of its header, and known if it has sent a valid token.
+   */
+  readonly #ranks = {
+    idleStrangers: new Set<Connection>(),
+    idleKnown: new Set<Connection>(),
+    busyStrangers: new Set<Connection>(),
+    busyKnown: new Set<Connection>(),
+  };
   /** With TLS, by the ends of the socket: Node has no public API to find the accepted socket below a TLS socket. */
   readonly #byEnds = new Map<string, Connection>();
   /** The number of waiting requests of all connections. */
   #pipelined = 0;
   readonly #scheduler = new RequestScheduler();
   readonly #familyOf: (request: IncomingMessage) => string | undefined;
-
-  /** Shared by all responses: with a closure for each, twice as many objects survive garbage collections. */
-  readonly #onClose: (this: ServerResponse) => void;
+  #handler: RequestListener | undefined;
 
   /** Returns the family of the request's token, if the token has been accepted before. */
   constructor(familyOf: (request: IncomingMessage) => string | undefined) {
     this.#familyOf = familyOf;
-    const handleNext = (response: ServerResponse) => this.#handleNext(response);
-    this.#onClose = function onClose() {
-      handleNext(this);
-    };
   }
 
-  /** Enforces `maxConnections`: closes the least important connection if a new one exceeds it. */
-  limitConnections(server: Server, log: Logger): void {
+  /**
+   * Passes the scheduled requests to `handler`. Enforces `maxConnections`: closes the least important connection if a new
+   * one exceeds it.
+   */
+  serve(server: Server, handler: RequestListener, log: Logger): void {
+    this.#handler = handler;
     const reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
-    const report = () => {
-      if (!reports.take('').isAllowed) return;
-      log.warn({ connections: maxConnections }, 'connections are closed');
-    };
     const hasTls = 'setSecureContext' in server;
     server.on('connection', (socket: Socket) => {
-      const [known, strangers] = [this.#known, this.#strangers];
-      if (known.all.size + strangers.all.size >= maxConnections) {
-        const candidates = [strangers.idle, known.idle, strangers.all];
-        const [evicted] = candidates.find(({ size }) => size > 0) ?? [];
+      const { busyKnown, ...others } = this.#ranks;
+      const ranks = Object.values(others);
+      if (ranks.reduce((sum, { size }) => sum + size, busyKnown.size) >= maxConnections) {
+        const [evicted] = ranks.find(({ size }) => size > 0) ?? [];
         (evicted?.socket ?? socket).destroy();
-        report();
+        if (reports.take('').isAllowed) {
+          log.warn({ connections: maxConnections }, 'connections are closed');
+        }
         if (evicted === undefined) return;
         this.#remove(evicted);
       }
-      const connection = this.#add(socket);
+      const connection = new Connection(socket, this.#ranks.busyStrangers);
+      this.#follow(socket, connection);
       // A first request can have arrived already. It is read in the next iteration.
-      setImmediate(() => setImmediate(() => this.#noteIfIdle(connection)));
+      setImmediate(() => setImmediate(() => this.#rank(connection)));
       const ends = hasTls ? endsOf(socket) : '';
       if (hasTls) this.#byEnds.set(ends, connection);
       socket.once('close', () => {
@@ -102,10 +104,13 @@ export class Connections {
       const connection = this.#byEnds.get(endsOf(socket));
       if (connection === undefined) return void socket.destroy();
       connection.socket = socket;
-      this.#connections.set(socket, connection);
-      this.#limitPipelining(connection);
-      closeAbandoned(connection);
+      this.#follow(socket, connection);
     });
+  }
+
+  /** Of all open connections. */
+  sockets(): Socket[] {
+    return Object.values(this.#ranks).flatMap((rank) => Array.from(rank, ({ socket }) => socket));
   }
 
   /** The socket below a TLS socket whose handshake has failed. */
@@ -113,17 +118,16 @@ export class Connections {
     return this.#byEnds.get(endsOf(socket))?.socket;
   }
 
-  /** Calls `handle` once the earlier requests on this connection have their responses. */
-  schedule(request: IncomingMessage, response: ServerResponse, handle: () => void): void {
-    const connection = this.#connections.get(request.socket);
+  /** Passes the request to the handler once the earlier requests on this connection have their responses. */
+  schedule(response: ServerResponse): void {
+    const connection = this.#connections.get(response.req.socket);
     if (connection === undefined) return; // there was no room for it
-    response.on('close', this.#onClose);
+    response.on('close', () => this.#startNext(connection, response));
     if (connection.current === undefined) {
-      connection.current = response;
-      connection.group.idle.delete(connection);
-      this.#start(connection, request, handle);
+      this.#start(connection, response);
+      this.#rank(connection);
     } else {
-      connection.waiting.push({ response, handle });
+      connection.waiting.push(response);
       this.#pipelined++;
     }
   }
@@ -131,11 +135,9 @@ export class Connections {
   /** Call it after a request with a valid token. At the limit, idle connections without one close first. */
   markAuthenticated(socket: Socket): void {
     const connection = this.#connections.get(socket);
-    if (connection?.group !== this.#strangers) return;
-    if (!this.#strangers.all.delete(connection)) return; // it has closed
-    this.#strangers.idle.delete(connection);
-    connection.group = this.#known;
-    this.#known.all.add(connection);
+    if (connection === undefined || connection.isKnown) return;
+    connection.isKnown = true;
+    this.#rank(connection);
   }
 
   /** Whether the connection closes after the response to this request. While stopping, all connections do. */
@@ -169,67 +171,63 @@ export class Connections {
       linger(socket);
       return true;
     }
-    if (waiting.at(-1)?.response.req.complete === false) {
+    if (waiting.at(-1)?.req.complete === false) {
       waiting.pop();
       this.#pipelined--;
     }
     return current !== undefined && (current.req.complete || current.headersSent);
   }
 
-  #handleNext(closed: ServerResponse): void {
-    const connection = this.#connections.get(closed.req.socket);
-    if (connection?.current !== closed) return;
+  #startNext(connection: Connection, closed: ServerResponse): void {
+    if (connection.current !== closed) return;
     const { socket, waiting } = connection;
-    const next = waiting.shift();
-    connection.current = next?.response;
+    connection.current = undefined;
     connection.respondedEarly = closed.req.complete ? undefined : closed.req;
-    if (next === undefined) {
-      this.#noteIfIdle(connection);
-      if (connection.isClosing) linger(socket);
+    const next = waiting.shift();
+    if (next !== undefined) {
+      this.#pipelined--;
+      this.#start(connection, next);
       return;
     }
-    this.#pipelined--;
-    this.#start(connection, next.response.req, next.handle);
+    this.#rank(connection);
+    if (connection.isClosing) linger(socket);
   }
 
-  #start(connection: Connection, request: IncomingMessage, handle: () => void): void {
-    const { socket, isUsed } = connection;
-    connection.isUsed = true;
+  #start(connection: Connection, response: ServerResponse): void {
+    const { req } = response;
     const start = () => {
-      if (!socket.writable) return false;
-      handle();
+      if (!req.socket.writable) return false;
+      this.#handler?.(req, response);
       return true;
     };
-    const key = this.#familyOf(request);
-    if (key === undefined) this.#scheduler.startStranger(isUsed ? 'used' : 'new', start);
+    const kind = connection.isUsed ? 'used' : 'new';
+    connection.current = response;
+    connection.isUsed = true;
+    const key = this.#familyOf(req);
+    if (key === undefined) this.#scheduler.startStranger(kind, start);
     else this.#scheduler.startKnown(key, start);
   }
 
-  #add(socket: Socket): Connection {
-    const connection = {
-      socket,
-      current: undefined,
-      waiting: [],
-      respondedEarly: undefined,
-      isClosing: false,
-      group: this.#strangers,
-      isUsed: false,
-    };
+  #follow(socket: Socket, connection: Connection): void {
     this.#connections.set(socket, connection);
-    this.#strangers.all.add(connection);
     this.#limitPipelining(connection);
     closeAbandoned(connection);
-    return connection;
   }
 
-  #noteIfIdle(connection: Connection): void {
-    const { current, group } = connection;
-    if (current === undefined && group.all.has(connection)) group.idle.add(connection);
+  /** Call it after each change that the rank depends on. */
+  #rank(connection: Connection): void {
+    const { rank, current, isKnown } = connection;
+    if (rank === undefined) return;
+    const { idleStrangers, idleKnown, busyStrangers, busyKnown } = this.#ranks;
+    const [strangers, known] =
+      current === undefined ? [idleStrangers, idleKnown] : [busyStrangers, busyKnown];
+    rank.delete(connection);
+    connection.rank = (isKnown ? known : strangers).add(connection);
   }
 
   #remove(connection: Connection): void {
-    connection.group.all.delete(connection);
-    connection.group.idle.delete(connection);
+    connection.rank?.delete(connection);
+    connection.rank = undefined;
     this.#clear(connection);
   }
 
@@ -265,7 +263,7 @@ export class Connections {
 }
 
 /** With TLS, the accepted socket and the one for the data after the handshake have the same ends. */
-export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 

@@ -25,9 +25,7 @@ export function createLimitedServer(
     keepAliveTimeout: idleTimeoutMs,
     requireHostHeader: false, // head.ts responds with a problem
   };
-  const server = create(options, (request, response) =>
-    connections.schedule(request, response, () => handler(request, response)),
-  );
+  const server = create(options, (_request, response) => connections.schedule(response));
   server.setTimeout(idleTimeoutMs);
   server.maxHeadersCount = maxHeaders + 1; // one more, because Node 24 silently drops the rest
   // A client that has closed its side of the connection still gets its responses. Node's types lack this.
@@ -37,6 +35,6 @@ export function createLimitedServer(
   for (const event of ['checkContinue', 'checkExpectation']) {
     server.on(event, (request, response) => server.emit('request', request, response));
   }
-  connections.limitConnections(server, log);
+  connections.serve(server, handler, log);
   return server;
 }

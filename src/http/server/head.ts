@@ -91,9 +91,16 @@ function isLongList(text: string, separator: string): boolean {
 /** RFC 3986, section 3.2, without user information. An empty Host is valid. */
 const hostAndPort = /^(?:\[([\da-f:.]+)\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::0*(\d{0,5}))?$/i;
 
+/** Nearly all requests have the same one. */
+let lastHost = '';
+
 function isHost(text: string): boolean {
+  if (text === lastHost) return true;
   const [match, ipv6, port = ''] = hostAndPort.exec(text) ?? [];
-  return match !== undefined && (ipv6 === undefined || isIPv6(ipv6)) && Number(port) <= 65_535;
+  const isValid = match !== undefined && (ipv6 === undefined || isIPv6(ipv6));
+  if (!isValid || Number(port) > 65_535) return false;
+  lastHost = text;
+  return true;
 }
 
 function invalid(detail: string): Problem {

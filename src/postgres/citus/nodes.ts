@@ -7,7 +7,6 @@ import { isCitus } from './citus.ts';
 import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
-import { Hosts } from '../pool/hosts.ts';
 import { checkNodeSql, checkServer } from '../schema/check.ts';
 import { Pool } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
@@ -59,7 +58,7 @@ export class CitusNodes {
 
   /** A node that works. */
   get available(): Pool | undefined {
-    return this.#nodes.values().find(({ breaker }) => breaker.isAvailable);
+    return this.#nodes.values().find(({ health }) => health.isAvailable);
   }
 
   get withStores(): readonly Pool[] {
@@ -128,12 +127,15 @@ export class CitusNodes {
     const { hosts } = this.#address;
     const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
     const name = nameOf(named);
-    return new Pool(new Hosts({ ...this.#address, hosts: inOrder }), {
-      name,
-      onFault: (fault) => this.#onFault(name, fault),
-      verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
-      check: (connection) => checkServer(connection, checkNodeSql),
-    });
+    return new Pool(
+      { ...this.#address, hosts: inOrder },
+      {
+        name,
+        onFault: (fault) => this.#onFault(name, fault),
+        verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
+        check: (connection) => checkServer(connection, checkNodeSql),
+      },
+    );
   }
 
   async #checkIdentity(connection: Connection, expected: NodeRow): Promise<void> {

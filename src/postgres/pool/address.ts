@@ -24,6 +24,11 @@ export interface Host {
   port: number;
 }
 
+/** One address of a host. For the directory of a Unix socket, it is that. */
+export interface Place extends Host {
+  ip: string;
+}
+
 export function nameOf({ host, port }: Host): string {
   return `${host}:${port}`;
 }
@@ -72,13 +77,13 @@ export function parseAddress(url: string): Address {
  * The IP addresses of a host. Each one counts as a host, as in libpq, because it can be a standby or down.
  * Resolved for each connection, because a name can move to other addresses.
  */
-export async function resolveHost({ host }: Host): Promise<string[]> {
-  if (isSocket(host) || isIP(host) !== 0) return [host];
+export async function placesOf({ host, port }: Host): Promise<Place[]> {
+  if (isSocket(host) || isIP(host) !== 0) return [{ host, port, ip: host }];
   const found = lookup(host, { all: true }).catch((error: unknown) => {
     throw new ConnectionError(error);
   });
   const addresses = await withTimeout(found, waitTimeoutMs);
-  return addresses.map(({ address }) => address);
+  return addresses.map(({ address: ip }) => ({ host, port, ip }));
 }
 
 /** Options of tls.connect for this host; false if TLS is not used. */

@@ -6,11 +6,17 @@ import { randomBytes } from 'node:crypto';
 import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
-import { isSocket, tlsOptions, type Address, type Host } from './address.ts';
-import { Refusal } from '../../refusal.ts';
+import { isSocket, tlsOptions, type Address, type Place } from './address.ts';
 import { sql, type Row, type Statement } from '../../sql/statement.ts';
-import { codeOf, isDefect, ConnectionError, poolerRefusal, WrongServer } from '../errors.ts';
-import { responseTimeoutMs, silentMs, waitTimeoutMs } from './timeout.ts';
+import { codeOf, ConnectionError, isDefect, poolerRefusal } from '../errors.ts';
+import {
+  isPostgres,
+  refuseUnsafe,
+  serverInfoColumns,
+  settings,
+  type ServerRow,
+} from '../schema/check.ts';
+import { responseTimeoutMs, waitTimeoutMs } from './timeout.ts';
 
 /** Distinguishes the processes that use a database: those in containers can have the same number and host name. */
 const applicationName = `plant-store ${randomBytes(4).toString('hex')} ${process.pid} ${hostname()}`;
@@ -52,12 +58,9 @@ const columnTypes = {
     oid === int8 ? Number : types.getTypeParser(oid, format)) as typeof types.getTypeParser,
 };
 
-export interface OpenOptions {
-  /** Ends the attempt. */
-  stop: AbortSignal;
-  /** Rejects if the connection leads to another server than expected. */
-  verify?: ((connection: Connection) => Promise<void>) | undefined;
-}
+/** The first columns are the `timeouts`. */
+const sessionInfoSql = sql<ServerRow>`
+  SELECT ${settings(Object.keys(timeouts))}, ${serverInfoColumns}`;
 
 export class Connection {
   readonly #client: Client;
@@ -65,11 +68,11 @@ export class Connection {
   /** Resolves when the connection ends, for any reason. */
   readonly closed = this.#closed.promise;
   #inFlight = 0;
-  #lastResponseMs = 0;
-  #watch: NodeJS.Timeout | undefined;
   #isLost = false;
-  /** Called while the server is silent. */
-  onSilent: () => void = () => {};
+  /** Closes the connection if the server is silent for so long, because something is wrong. */
+  readonly #deadline = setTimeout(() => {
+    if (this.#inFlight > 0) this.destroy();
+  }, responseTimeoutMs).unref();
 
   private constructor(client: Client) {
     this.#client = client;
@@ -78,23 +81,23 @@ export class Connection {
   }
 
   /**
-   * Connects to one address of the host and configures the session. Throws Refusal if the settings of the server
-   * are not safe.
+   * Connects, configures the session, and resolves to the result of `verify`, until `stop` aborts that. Throws Refusal if
+   * the settings of the server are not safe.
    */
-  static async open(
-    address: Address,
-    host: Host,
-    hostAddress: string,
-    { stop, verify = async () => {} }: OpenOptions,
-  ): Promise<Connection> {
-    const { user, password, database, tls } = address;
+  static async open<T>(
+    { user, password, database, tls }: Address,
+    place: Place,
+    stop: AbortSignal,
+    verify: (connection: Connection) => Promise<T>,
+  ): Promise<T> {
     const client = new Client({
-      ...host,
-      ...(!isSocket(hostAddress) && { stream: () => socketTo(hostAddress) }),
+      host: place.host,
+      port: place.port,
+      ...(!isSocket(place.host) && { stream: () => socketTo(place.ip) }),
       ...(user !== undefined && { user }),
       ...(password !== undefined && { password }),
       ...(database !== undefined && { database }),
-      ssl: tlsOptions(host, tls),
+      ssl: tlsOptions(place, tls),
       application_name: applicationName,
       connectionTimeoutMillis: waitTimeoutMs,
       keepAlive: true,
@@ -107,6 +110,7 @@ export class Connection {
     const onStop = () => connection.destroy();
     stop.addEventListener('abort', onStop);
     try {
+      if (stop.aborted) throw new ConnectionError(stop.reason);
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
@@ -116,8 +120,7 @@ export class Connection {
       const server = info.slice(limits.length);
       refuseUnsafe(server);
       if (isPostgres(server)) await connection.command(plannerSettings);
-      await verify(connection);
-      return connection;
+      return await verify(connection);
     } catch (error) {
       connection.destroy();
       throw error;
@@ -135,20 +138,10 @@ export class Connection {
     return this.#inFlight;
   }
 
-  /** Whether the server has not responded for so long that something is wrong. */
-  get isSilent(): boolean {
-    return this.#inFlight > 0 && this.#silenceMs() >= silentMs;
-  }
-
-  /** `onSettled` is called when the statement ends, even if its caller has stopped waiting. */
-  async query<R extends Row>(
-    statement: Statement<R>,
-    values: readonly unknown[],
-    onSettled = () => {},
-  ): Promise<R[]> {
+  async query<R extends Row>(statement: Statement<R>, values: readonly unknown[]): Promise<R[]> {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const response = Promise.try(() => this.#client.query<unknown[]>(query));
-    const { rows } = await this.#watched(response, onSettled);
+    const { rows } = await this.#watched(response);
     return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
   }
 
@@ -190,81 +183,20 @@ export class Connection {
     }
   }
 
-  /** Closes the connection if nothing responds for `responseTimeoutMs`. */
-  #watched<T>(response: Promise<T>, onSettled = () => {}): Promise<T> {
-    if (this.#inFlight === 0) this.#lastResponseMs = performance.now();
-    this.#inFlight++;
-    this.#watch ??= setTimeout(() => this.#checkSilence(), silentMs);
+  /** Counts a statement in flight, whose response has to arrive before the deadline. */
+  #watched<T>(response: Promise<T>): Promise<T> {
+    if (this.#inFlight++ === 0) this.#deadline.refresh();
     const counted = response.finally(() => {
       this.#inFlight--;
-      this.#lastResponseMs = performance.now();
-      onSettled();
+      this.#deadline.refresh();
     });
     return this.#usable(counted);
   }
 
-  #checkSilence(): void {
-    this.#watch = undefined;
-    if (this.#inFlight === 0 || this.#isLost) return;
-    const silenceMs = this.#silenceMs();
-    if (silenceMs >= responseTimeoutMs) return this.destroy();
-    const isSilent = silenceMs >= silentMs;
-    if (isSilent) this.onSilent();
-    const leftMs = (isSilent ? responseTimeoutMs : silentMs) - silenceMs;
-    this.#watch = setTimeout(() => this.#checkSilence(), Math.min(leftMs, silentMs));
-  }
-
-  #silenceMs(): number {
-    return performance.now() - this.#lastResponseMs;
-  }
-
   #markLost(): void {
     this.#isLost = true;
-    clearTimeout(this.#watch);
     this.#closed.resolve();
   }
-}
-
-/** Settings that must not be off, or acknowledged changes can be lost. */
-const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
-
-export type ServerRow = readonly (string | null)[];
-
-function settings(names: readonly string[]): string {
-  return names.map((name) => `current_setting('${name}', true)`).join();
-}
-
-export const serverInfoColumns = `
-  version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-  ${settings(durabilitySettings)}`;
-
-/** The first columns are the `timeouts`. */
-const sessionInfoSql = sql<ServerRow>`
-  SELECT ${settings(Object.keys(timeouts))}, ${serverInfoColumns}`;
-
-/**
- * Throws WrongServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
- * a setting have no way to switch it off.
- */
-export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
-  if (readOnly === 'on') throw new WrongServer('the server is read-only'); // a standby, for example
-  const refusalOf = (setting: string, value: string, wanted: string) =>
-    new Refusal(
-      `The database server runs with ${setting} = ${value}, but Plant Store needs ${wanted}.`,
-    );
-  if (encoding !== 'UTF8' && encoding !== null) {
-    throw refusalOf('server_encoding', encoding, 'UTF8, so that it can store any name');
-  }
-  for (const [at, setting] of durabilitySettings.entries()) {
-    if (durability[at] === 'off') {
-      throw refusalOf(setting, 'off', 'on, so that acknowledged changes survive a crash');
-    }
-  }
-}
-
-/** False for other engines with the same protocol: their planners have other settings. */
-function isPostgres([version]: ServerRow): boolean {
-  return /^PostgreSQL (?!.*-YB-)/.test(version ?? '');
 }
 
 /** pg uses the name of the host, for TLS for example, and this socket connects to the address. */

@@ -5,9 +5,9 @@
  */
 import { isIP } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { nameOf, resolveHost, type Address, type Host } from './address.ts';
+import { nameOf, placesOf, type Address, type Host, type Place } from './address.ts';
 import { Refusal } from '../../refusal.ts';
-import { Connection, type OpenOptions } from './connection.ts';
+import { Connection } from './connection.ts';
 import { sql } from '../../sql/statement.ts';
 import { ConnectionError, isStatementError, NoHost, Unavailable, WrongServer } from '../errors.ts';
 
@@ -16,27 +16,20 @@ const surveyMs = 1_000;
 /** How soon all hosts are asked again, if one had not answered or there was more than one primary. */
 const defaultResurveyMs = 5_000;
 
-type OriginRow = readonly [system: string, startedAt: string, timeline: number];
+/** The system is what a standby has in common with its primary. The start distinguishes servers, whatever their names. */
+type Origin = readonly [system: string, start: string, timeline: number];
 
 // Not `timeline_id` of pg_control_checkpoint(): a promoted standby shows the old one until its first checkpoint ends.
 // Every role can call these functions.
-const originSql = sql<OriginRow>`
+const originSql = sql<Origin>`
   SELECT system_identifier::text, pg_postmaster_start_time()::text,
          ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint
   FROM pg_control_system()`;
 
-/** One address of a host. */
-interface Place {
-  host: Host;
-  address: string;
-}
-
 /** A server that accepts writes. */
 interface Primary {
   place: Place;
-  connection: Connection;
-  /** Undefined for other engines, which have no timelines. */
-  origin: OriginRow | undefined;
+  origin: Origin;
 }
 
 interface Failure {
@@ -44,28 +37,30 @@ interface Failure {
   error: unknown;
 }
 
+export interface HostsOptions {
+  /** Ends all attempts. */
+  stop: AbortSignal;
+  /** Rejects if the connection leads to another server than expected. */
+  verify?: ((connection: Connection) => Promise<void>) | undefined;
+  /** Gets the name of another primary, and undefined when it is gone. */
+  onRival?: ((rival: string | undefined) => void) | undefined;
+  resurveyMs?: number;
+}
+
 export class Hosts {
   readonly #address: Address;
-  readonly #onRival: (rival: string | undefined) => void;
-  readonly #resurveyMs: number;
+  readonly #options: HostsOptions;
   /** Where all connections lead; undefined once all of them have ended. */
-  #primary: Primary | undefined;
-  #electing: Promise<Connection> | undefined;
-  readonly #open = new Set<Primary>();
-  /** By system, which a standby has in common with its primary. A lower timeline is that of a former primary. */
+  #primary: Promise<Primary> | undefined;
+  readonly #open = new Map<Connection, Primary>();
+  /** By system. A lower timeline is that of a former primary. */
   readonly #timelines = new Map<string, number>();
   #rival: string | undefined;
   #nextSurvey: NodeJS.Timeout | undefined;
 
-  /** `onRival` gets the name of another primary, and undefined when it is gone. */
-  constructor(
-    address: Address,
-    onRival: (rival: string | undefined) => void = () => {},
-    resurveyMs = defaultResurveyMs,
-  ) {
+  constructor(address: Address, options: HostsOptions) {
     this.#address = address;
-    this.#onRival = onRival;
-    this.#resurveyMs = resurveyMs;
+    this.#options = options;
   }
 
   /** Another host that accepts writes, which nobody may use. */
@@ -73,184 +68,138 @@ export class Hosts {
     return this.#rival;
   }
 
-  /** Connects to the primary. With `verify`, to the first host that can be verified and accepts writes. */
-  async open(options: OpenOptions): Promise<Connection> {
-    if (this.#electing === undefined && this.#primary === undefined) {
-      this.#electing = this.#elect(options).finally(() => (this.#electing = undefined));
-      return this.#electing;
-    }
-    await this.#electing; // its connection is for whoever began it
-    const elected = this.#primary;
-    if (elected === undefined) return this.open(options);
+  /** All open connections. */
+  get connections(): readonly Connection[] {
+    return [...this.#open.keys()];
+  }
+
+  /** Connects to the primary. */
+  async open(): Promise<Connection> {
+    const elected = (this.#primary ??= this.#survey());
     try {
-      const primary = await this.#connect(elected.place, options);
-      const isSame = primary.origin?.[1] === elected.origin?.[1];
-      if (isSame && this.#primary === elected) return this.#track(primary);
-      primary.connection.destroy();
+      const { place, origin } = await elected;
+      const [connection, current] = await this.#connect(place, this.#options.stop);
+      if (current.origin[1] === origin[1] && this.#primary === elected) {
+        this.#open.set(connection, current);
+        void connection.closed.then(() => this.#onClosed(connection));
+        return connection;
+      }
+      connection.destroy();
     } catch (error) {
-      if (this.#primary === elected) this.#primary = undefined;
+      this.#forget(elected);
       throw error;
     }
     // Another host was elected meanwhile, or can have been promoted before this one was started again.
-    if (this.#primary === elected) this.#primary = undefined;
-    return this.open(options);
+    this.#forget(elected);
+    return this.open();
   }
 
-  async #elect(options: OpenOptions): Promise<Connection> {
-    const isEach = options.verify !== undefined;
-    return this.#adopt(await (isEach ? this.#firstOf(options) : this.#survey(options)));
-  }
-
-  /** A node of a cluster is verified by its identity, so the first one that is found is the right one. */
-  async #firstOf(options: OpenOptions): Promise<Primary> {
-    const failures: Failure[] = [];
-    for (const host of this.#address.hosts) {
-      const failed = (error: unknown) => void failures.push({ host, error });
-      for (const address of (await resolveHost(host).catch(failed)) ?? []) {
-        if (options.stop.aborted) throw new ConnectionError(options.stop.reason);
-        const primary = await this.#connect({ host, address }, options)
-          .then((found) => this.#refuseFormer(found))
-          .catch(failed);
-        if (primary !== undefined) return primary;
-      }
-    }
-    throw failureOf(failures);
-  }
-
-  /** Asks all hosts at once, and returns the primary with the highest timeline. */
-  async #survey(options: OpenOptions): Promise<Primary> {
-    const over = new AbortController();
-    const stop = AbortSignal.any([options.stop, over.signal]);
-    const found: Primary[] = [];
-    const failures: Failure[] = [];
-    const { hosts } = this.#address;
-    const asked = hosts.map(async (host) => {
-      const failed = (error: unknown) => void failures.push({ host, error });
-      const addresses = (await resolveHost(host).catch(failed)) ?? [];
-      const asking = addresses.map(async (address) => {
-        const primary = await this.#connect({ host, address }, { ...options, stop }).catch(failed);
-        if (over.signal.aborted) primary?.connection.destroy();
-        else if (primary !== undefined) found.push(primary);
-      });
-      await Promise.all(asking);
-    });
-    const isComplete = await Promise.race([
-      Promise.all(asked).then(() => true),
-      pause(surveyMs, false, { ref: false }),
-    ]);
-    if (found.length === 0) await Promise.all(asked);
-    over.abort();
+  /** Asks all hosts at once for the primary with the highest timeline, and closes connections to any other. */
+  async #survey(): Promise<Primary> {
+    const [found, failures, isComplete] = await this.#askAll();
     // Servers of other systems are nodes of a cluster, of which any will do.
-    const inOrder = found.toSorted(
-      (a, b) => hosts.indexOf(a.place.host) - hosts.indexOf(b.place.host),
-    );
-    const first = inOrder.find((primary) => !this.#isFormer(primary)) ?? inOrder[0];
-    if (first === undefined) throw failureOf(failures);
-    const ofSystem = found.filter(({ origin }) => origin?.[0] === first.origin?.[0]);
-    const best = ofSystem.reduce((a, b) => (timelineOf(b) > timelineOf(a) ? b : a), first);
-    for (const { connection } of found) if (connection !== best.connection) connection.destroy();
-    try {
-      this.#refuseFormer(best);
-    } catch (error) {
-      throw failureOf([...failures, { host: best.place.host, error }]);
+    const first = found.find((primary) => !this.#isFormer(primary)) ?? found[0];
+    const [best, ...others] = found
+      .filter(({ origin }) => origin[0] === first?.origin[0])
+      .toSorted((a, b) => b.origin[2] - a.origin[2]);
+    if (best === undefined) throw failureOf(failures);
+    const [system, start, timeline] = best.origin;
+    if (this.#isFormer(best)) {
+      const error = new WrongServer(
+        `the server is a former primary: its timeline is ${timeline}, and that of the last primary ${this.#timelines.get(system)}`,
+      );
+      throw failureOf([...failures, { host: best.place, error }]);
     }
     // The same server can have several addresses.
-    const rival = ofSystem.find(({ origin }) => origin?.[1] !== best.origin?.[1]);
-    if (rival !== undefined && timelineOf(rival) === timelineOf(best)) {
-      best.connection.destroy();
+    const rival = others.find(({ origin }) => origin[1] !== start);
+    if (rival?.origin[2] === timeline) {
       throw new WrongServer(
-        `${nameOfPrimary(best)} and ${nameOfPrimary(rival)} both accept writes. Stop the one that failed.`,
+        `${nameOfPlace(best)} and ${nameOfPlace(rival)} both accept writes. Stop the one that failed.`,
       );
     }
-    this.#setRival(rival && nameOfPrimary(rival));
-    if (rival !== undefined || !isComplete) this.#surveyLater(options);
+    this.#timelines.set(system, timeline);
+    for (const [connection, { origin }] of this.#open) {
+      if (origin[1] !== start) connection.destroy();
+    }
+    this.#setRival(rival && nameOfPlace(rival));
+    if (rival !== undefined || !isComplete) this.#surveyLater();
     return best;
   }
 
-  async #connect(place: Place, options: OpenOptions): Promise<Primary> {
-    const connection = await Connection.open(this.#address, place.host, place.address, options);
-    try {
-      return { place, connection, origin: await readOrigin(connection) };
-    } catch (error) {
-      connection.destroy();
-      throw error;
-    }
+  /** Returns the servers that accept writes, in the order of the hosts, and why others do not. */
+  async #askAll(): Promise<[found: Primary[], failures: Failure[], isComplete: boolean]> {
+    const { hosts } = this.#address;
+    const over = new AbortController();
+    const stop = AbortSignal.any([this.#options.stop, over.signal]);
+    const found: Primary[][] = hosts.map(() => []);
+    const failures: Failure[] = [];
+    const asked = hosts.map(async (host, at) => {
+      const failed = (error: unknown) => void failures.push({ host, error });
+      const places = (await placesOf(host).catch(failed)) ?? [];
+      const asking = places.map(async (place) => {
+        const [connection, primary] = await this.#connect(place, stop);
+        void connection.close();
+        found[at]?.push(primary);
+      });
+      await Promise.all(asking.map((each) => each.catch(failed)));
+    });
+    const all = Promise.all(asked).then(() => true);
+    const isComplete = await Promise.race([all, pause(surveyMs, false, { ref: false })]);
+    if (found.flat().length === 0) await all;
+    over.abort();
+    return [found.flat(), failures, isComplete];
   }
 
-  #isFormer({ origin }: Primary): boolean {
-    return origin !== undefined && origin[2] < (this.#timelines.get(origin[0]) ?? 0);
+  #connect(place: Place, stop: AbortSignal): Promise<[Connection, Primary]> {
+    return Connection.open(this.#address, place, stop, async (connection) => {
+      await this.#options.verify?.(connection);
+      return [connection, { place, origin: await readOrigin(connection, place) }];
+    });
   }
 
-  #refuseFormer(primary: Primary): Primary {
-    if (!this.#isFormer(primary)) return primary;
-    primary.connection.destroy();
-    const known = this.#timelines.get(primary.origin?.[0] ?? '');
-    throw new WrongServer(
-      `the server is a former primary: its timeline is ${timelineOf(primary)}, and that of the last primary ${known}`,
-    );
+  #isFormer({ origin: [system, , timeline] }: Primary): boolean {
+    return timeline < (this.#timelines.get(system) ?? 0);
   }
 
-  /** Connections to another host end, because it is not the primary any more. */
-  #adopt(primary: Primary): Connection {
-    const { place, origin } = this.#refuseFormer(primary); // a survey can have found another one meanwhile
-    if (origin !== undefined) this.#timelines.set(origin[0], origin[2]);
-    this.#primary = primary;
-    for (const { place: other, connection } of this.#open) {
-      if (other.host !== place.host || other.address !== place.address) connection.destroy();
-    }
-    return this.#track(primary);
+  #forget(elected: Promise<Primary>): void {
+    if (this.#primary === elected) this.#primary = undefined;
   }
 
-  #track(primary: Primary): Connection {
-    this.#open.add(primary);
-    void primary.connection.closed.then(() => this.#onClosed(primary));
-    return primary.connection;
-  }
-
-  #onClosed(primary: Primary): void {
-    this.#open.delete(primary);
+  #onClosed(connection: Connection): void {
+    this.#open.delete(connection);
     if (this.#open.size === 0) this.#primary = undefined;
   }
 
   #setRival(rival: string | undefined): void {
     if (rival === this.#rival) return;
     this.#rival = rival;
-    this.#onRival(rival);
-  }
-
-  #surveyLater(options: OpenOptions): void {
-    clearTimeout(this.#nextSurvey);
-    this.#nextSurvey = setTimeout(() => void this.#resurvey(options), this.#resurveyMs).unref();
+    this.#options.onRival?.(rival);
   }
 
   /** Finds out whether the rival is gone, and whether a later primary answers by now. */
-  async #resurvey(options: OpenOptions): Promise<void> {
-    if (options.stop.aborted) return;
-    const primary = await this.#survey(options).catch(() => this.#surveyLater(options));
-    if (primary === undefined) return;
-    const known = this.#timelines.get(primary.origin?.[0] ?? '');
-    if (known !== undefined && timelineOf(primary) > known) this.#adopt(primary);
-    primary.connection.destroy();
+  #surveyLater(): void {
+    const { stop, resurveyMs = defaultResurveyMs } = this.#options;
+    clearTimeout(this.#nextSurvey);
+    this.#nextSurvey = setTimeout(() => {
+      if (!stop.aborted) this.#survey().catch(() => this.#surveyLater());
+    }, resurveyMs).unref();
   }
 }
 
-/** Undefined for engines without these functions, and for services that do not allow them. */
-async function readOrigin(connection: Connection): Promise<OriginRow | undefined> {
+/** Other engines, and services that do not allow these functions, have no timelines: each place is a server of its own. */
+async function readOrigin(connection: Connection, place: Place): Promise<Origin> {
+  const here = nameOfPlace({ place });
   try {
     const [row] = await connection.query(originSql, []);
-    return row;
+    return row ?? [here, here, 0];
   } catch (error) {
-    if (isStatementError(error)) return undefined;
+    if (isStatementError(error)) return [here, here, 0];
     throw error;
   }
 }
 
-function timelineOf({ origin }: Primary): number {
-  return origin?.[2] ?? 0;
-}
-
-function nameOfPrimary({ place: { host, address } }: Primary): string {
-  return isIP(host.host) === 0 ? `${nameOf(host)} (${address})` : nameOf(host);
+function nameOfPlace({ place }: Pick<Primary, 'place'>): string {
+  return isIP(place.host) === 0 ? `${nameOf(place)} (${place.ip})` : nameOf(place);
 }
 
 /** Why no host can be used. It is classified by the reason of the host that can be the primary. */

@@ -1,13 +1,13 @@
 /**
- * The connections of this process to one server: up to four that all reads share, one that all checks share, and up to
- * eight for one transaction each. They open on demand, also to replace lost ones. Each server has its own limits, so a
- * server that hangs does not delay requests to the others.
+ * The connections of this process to one server: up to four that all reads share, and those that one transaction or check
+ * uses at a time. They open on demand, also to replace lost ones. Each server has its own limits, so a server that hangs
+ * does not delay requests to the others.
  */
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { outcomeUnknown, Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
-import { Breaker } from './breaker.ts';
-import type { Connection, OpenOptions } from './connection.ts';
+import type { Address } from './address.ts';
+import type { Connection } from './connection.ts';
 import { sql, type Row, type Statement, type Query } from '../../sql/statement.ts';
 import {
   codeOf,
@@ -17,7 +17,8 @@ import {
   TimeoutError,
   settled,
 } from '../errors.ts';
-import type { Hosts } from './hosts.ts';
+import { Health } from './health.ts';
+import { Hosts, type HostsOptions } from './hosts.ts';
 import { withRetries } from './retries.ts';
 import { responseTimeoutMs, waitTimeoutMs, withTimeout } from './timeout.ts';
 import type { Schema } from '../../shared/migrations.ts';
@@ -48,67 +49,65 @@ const begin: Query = [sql`BEGIN`, []];
 const commit: Query = [sql`COMMIT`, []];
 const rollback: Query = [sql`ROLLBACK`, []];
 
-/** `swift`: changes to plants that wait for no lock of a store. `patient`: those that do. */
+/** `swift`: writes that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
-interface PoolOptions {
+interface PoolOptions extends Omit<HostsOptions, 'stop'> {
   /** Such as `db1:5432`. */
   name: string;
   /** The server is unavailable, or available again if `fault` is undefined. */
   onFault: (fault: unknown) => void;
-  verify?: OpenOptions['verify'];
   /** Reads a table, and checks the settings of the server. */
   check: (connection: Connection) => Promise<Schema>;
 }
 
 export class Pool {
-  readonly #hosts: Hosts;
   readonly name: string;
-  readonly #options: PoolOptions;
-  readonly #all = new Set<Connection>();
+  readonly hosts: Hosts;
+  readonly health: Health;
+  readonly #check: PoolOptions['check'];
   #shared: Connection[] = [];
-  #opening: Promise<void> | undefined;
-  #checking: Promise<Connection> | undefined;
-  /** Connections for transactions that nothing uses. */
+  #opening: Promise<Connection> | undefined;
+  /** Connections that only one transaction or check can use at a time, and nothing uses now. */
   readonly #free: Connection[] = [];
-  readonly #sentReads: FairSemaphore;
-  readonly #transactions: FairSemaphore;
+  readonly #sentReads = new FairSemaphore({
+    max: maxSentReads,
+    maxWaiting: maxWaitingReads,
+    maxWaitMs: waitTimeoutMs,
+    refusal: tooManyReads,
+  });
+  readonly #transactions = new FairSemaphore({
+    max: maxExclusive,
+    maxOfKey: maxTransactions,
+    maxWaitMs: responseTimeoutMs,
+    refusal: () => new TimeoutError(),
+  });
   /** By user. */
   readonly scanSteps = new FairSemaphore({ max: maxScanSteps });
-  readonly breaker: Breaker;
   readonly #stop = new AbortController();
 
-  constructor(hosts: Hosts, options: PoolOptions) {
-    const { name, onFault } = options;
-    this.#hosts = hosts;
+  constructor(address: Address, { name, check, onFault, ...options }: PoolOptions) {
+    const { signal: stop } = this.#stop;
     this.name = name;
-    this.#options = options;
-    this.#sentReads = new FairSemaphore({
-      max: maxSentReads,
-      maxWaiting: maxWaitingReads,
-      maxWaitMs: waitTimeoutMs,
-      refusal: tooManyReads,
+    this.hosts = new Hosts(address, { ...options, stop });
+    this.#check = check;
+    this.health = new Health({
+      check: () => this.check(check),
+      probe: () => this.#probe(),
+      onFault: (fault) => {
+        // Reads that wait for the server can fail now. The outcome of a transaction can still arrive.
+        if (fault !== undefined) {
+          for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
+        }
+        onFault(fault);
+      },
+      stop,
     });
-    this.#transactions = new FairSemaphore({
-      max: maxExclusive,
-      maxOfKey: maxTransactions,
-      maxWaitMs: responseTimeoutMs,
-      refusal: () => new TimeoutError(),
-    });
-    const onChange = (fault: unknown) => {
-      // Reads and checks that wait for the server can fail now. The outcome of a transaction can still arrive.
-      if (fault !== undefined) {
-        for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
-        this.#checking?.then((connection) => connection.destroy()).catch(() => {});
-      }
-      onFault(fault);
-    };
-    this.breaker = new Breaker(() => this.#probe(), onChange, this.#stop.signal);
   }
 
   /** Closes all connections when their statements have ended. */
-  disconnect(): void {
-    for (const connection of this.#all) void connection.close();
+  async disconnect(): Promise<void> {
+    await Promise.all(this.hosts.connections.map((connection) => connection.close()));
   }
 
   /**
@@ -122,85 +121,46 @@ export class Pool {
     isFinal?: (error: unknown) => boolean,
   ): Promise<R[]> {
     try {
-      const send = async () => {
-        await this.#sentReads.acquire(turn);
-        const release = () => this.#sentReads.release(turn);
-        const connection = await this.#sharedConnection().catch((error: unknown) => {
-          release();
-          throw error;
-        });
-        return connection.query(statement, values, release);
-      };
+      const send = () =>
+        this.#sentReads.run(turn, async () =>
+          (await this.#sharedConnection()).query(statement, values),
+        );
       return await withTimeout(withRetries(send, { isFinal }));
     } catch (error) {
       throw problemOf(error);
     }
   }
 
-  /**
-   * Runs a health or schema check, which does not wait behind requests: an overloaded service is healthy. After a Refusal,
-   * the server is unavailable until another connection can be opened. Rejects with the error of the server.
-   */
+  /** Runs a check, which does not wait behind requests: an overloaded service is healthy. Rejects with its error. */
   async check<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    try {
-      return await withTimeout(withRetries(async () => work(await this.#checkConnection())));
-    } catch (error) {
-      if (error instanceof Refusal) this.breaker.trip(error);
-      throw error;
-    }
-  }
-
-  async checkServer(): Promise<Schema> {
-    return this.check(this.#options.check);
+    return withTimeout(withRetries(() => this.#use(work)));
   }
 
   /** Runs statements that can be repeated, in one transaction. Resolves to the rows of each. */
   async transact(...statements: readonly Query[]): Promise<Row[][]> {
-    const all = [begin, ...statements, commit];
-    return (await this.#change((connection) => sendAll(connection, all))).slice(1, -1);
+    return this.#transact([begin, ...statements, commit]);
   }
 
-  /**
-   * Runs `first` and, in the same transaction, the statements that `then` returns for their rows. Resolves to the rows
-   * of these statements, or rolls back if there are none, or a Problem to reject with. Pass `canRepeat: false` if a
-   * repetition would have another result: the outcome is then unknown if the response is lost.
-   */
-  async transactInTwo(
-    first: readonly Query[],
-    then: (rows: Row[][]) => readonly Query[] | Problem,
-    { canRepeat } = { canRepeat: true },
-  ): Promise<Row[][]> {
-    return this.#change(async (connection) => {
-      try {
-        const [, ...rows] = await sendAll(connection, [begin, ...first]);
-        const rest = then(rows);
-        if (rest instanceof Problem) throw rest;
-        const end = rest.length > 0 ? commit : rollback;
-        return (await sendAll(connection, [...rest, end])).slice(0, -1);
-      } catch (error) {
-        if (!connection.isLost) await connection.query(...rollback);
-        throw error;
-      }
-    }, canRepeat);
+  /** The same, but changes nothing. */
+  async rehearse(...statements: readonly Query[]): Promise<Row[][]> {
+    return this.#transact([begin, ...statements, rollback]);
   }
 
-  async #change(
-    send: (connection: Connection) => Promise<Row[][]>,
-    canRepeat = true,
-  ): Promise<Row[][]> {
+  async #transact(statements: readonly Query[]): Promise<Row[][]> {
     let isOutcomeUnknown = false;
-    const attempt = (connection: Connection) =>
-      withTimeout(send(connection), responseTimeoutMs, () => connection.destroy()).catch(
+    const attempt = (connection: Connection) => {
+      const sent = settled(statements.map((query) => connection.query(...query)));
+      return withTimeout(sent, responseTimeoutMs, () => connection.destroy()).catch(
         (error: unknown) => {
           isOutcomeUnknown ||= isConnectionLost(error); // whatever happens to the next attempt
-          throw isOutcomeUnknown && !canRepeat ? outcomeUnknown(error) : error;
+          throw error;
         },
       );
+    };
     try {
-      return await withRetries(() => this.withConnection(attempt));
+      return (await withRetries(() => this.withConnection(attempt))).slice(1, -1);
     } catch (error) {
-      const isRefusal = error instanceof Problem; // by an attempt that could see what earlier ones had changed
-      throw isOutcomeUnknown && !isRefusal ? outcomeUnknown(error) : problemOf(error);
+      throw isOutcomeUnknown ? outcomeUnknown(error) : problemOf(error);
     }
   }
 
@@ -212,114 +172,71 @@ export class Pool {
     work: (connection: Connection) => Promise<T>,
     kind: TransactionKind = 'other',
   ): Promise<T> {
-    await this.#transactions.acquire(kind);
-    try {
-      let connection = this.#free.pop();
-      while (connection?.isLost === true) connection = this.#free.pop();
-      connection ??= await this.#open();
-      try {
-        const result = await work(connection);
-        this.#free.push(connection);
-        return result;
-      } catch (error) {
-        if (isStatementError(error) || error instanceof Problem) this.#free.push(connection);
-        else connection.destroy();
-        throw error;
-      }
-    } finally {
-      this.#transactions.release(kind);
-    }
+    return this.#transactions.run(kind, () => this.#use(work));
   }
 
   /** Waits for all statements in flight and closes all connections. Attempts to connect end. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([...this.#all].map((connection) => connection.close()));
+    await this.disconnect();
+  }
+
+  async #use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    let connection = this.#free.pop();
+    while (connection?.isLost === true) connection = this.#free.pop();
+    connection ??= await this.#open();
+    try {
+      const result = await work(connection);
+      this.#free.push(connection);
+      return result;
+    } catch (error) {
+      if (isStatementError(error) || error instanceof Problem) this.#free.push(connection);
+      else connection.destroy();
+      throw error;
+    }
   }
 
   /** Returns the least busy connection. If all are busy, opens another one. */
   async #sharedConnection(): Promise<Connection> {
-    let least = this.#leastBusy();
-    const isEnough =
-      least !== undefined &&
-      (least.inFlight < readsPerConnection || this.#shared.length >= maxShared);
-    if (!isEnough) {
-      this.#opening ??= this.#open()
-        .then((connection) => this.#share(connection))
-        .finally(() => (this.#opening = undefined));
-      if (least === undefined) await this.#opening;
-      else this.#opening.catch(() => {}); // the open ones suffice
-      least ??= this.#leastBusy();
-    }
-    if (least === undefined) throw new TimeoutError(); // the new connection is already lost
+    this.#shared = this.#shared.filter(({ isLost }) => !isLost);
+    const [least] = this.#shared.toSorted((a, b) => a.inFlight - b.inFlight);
+    const canOpen = this.#shared.length < maxShared;
+    if (least !== undefined && (least.inFlight < readsPerConnection || !canOpen)) return least;
+    this.#opening ??= this.#openShared().finally(() => (this.#opening = undefined));
+    if (least === undefined) return this.#opening;
+    this.#opening.catch(() => {}); // the open ones suffice
     return least;
   }
 
-  #leastBusy(): Connection | undefined {
-    let least: Connection | undefined;
-    for (const connection of this.#shared) {
-      if (connection.isLost) continue;
-      if (least === undefined || connection.inFlight < least.inFlight) least = connection;
-    }
-    return least;
-  }
-
-  /** Checks share a connection, because none of them begins a transaction. */
-  #checkConnection(): Promise<Connection> {
-    if (this.#checking === undefined) {
-      const forget = () => void (this.#checking = undefined);
-      this.#checking = this.#open();
-      this.#checking.then(({ closed }) => closed).then(forget, forget);
-    }
-    return this.#checking;
+  async #openShared(): Promise<Connection> {
+    const connection = await this.#open();
+    this.#shared.push(connection);
+    return connection;
   }
 
   async #open(): Promise<Connection> {
-    this.breaker.assertAvailable();
+    this.health.assertAvailable();
     try {
-      return await this.#connect();
+      return await this.hosts.open();
     } catch (error) {
       // A server can have too many connections, and serve those that are open.
-      const isServing = this.#all.values().some(({ isLost, isSilent }) => !isLost && !isSilent);
-      if (error instanceof Refusal || !isServing) this.breaker.trip(error);
+      if (error instanceof Refusal || this.hosts.connections.length === 0) this.health.suspect();
       throw error;
     }
   }
 
   /** A server whose disk hangs, or whose tables are locked, accepts connections. So a probe also reads a table. */
   async #probe(): Promise<void> {
-    const connection = await this.#connect();
-    await this.#options.check(connection).catch((error: unknown) => {
-      if (schemaErrors.test(codeOf(error) ?? '')) return;
-      connection.destroy();
-      throw error;
-    });
-    this.#share(connection);
+    try {
+      const connection = await this.hosts.open();
+      await this.#check(connection).finally(() => void connection.close());
+    } catch (error) {
+      const code = codeOf(error);
+      // A server with too many connections, for example, still responds.
+      const hasResponded = code !== undefined && this.hosts.connections.length > 0;
+      if (!hasResponded && !schemaErrors.test(code ?? '')) throw error;
+    }
   }
-
-  #share(connection: Connection): void {
-    if (this.#shared.length >= maxShared) void connection.close();
-    else if (!connection.isLost) this.#shared.push(connection);
-  }
-
-  async #connect(): Promise<Connection> {
-    const { signal: stop } = this.#stop;
-    const connection = await this.#hosts.open({ stop, verify: this.#options.verify });
-    this.#all.add(connection);
-    void connection.closed.then(() => this.#remove(connection));
-    connection.onSilent = () => this.breaker.suspect();
-    if (stop.aborted) connection.destroy();
-    return connection;
-  }
-
-  #remove(connection: Connection): void {
-    this.#all.delete(connection);
-    this.#shared = this.#shared.filter((other) => other !== connection);
-  }
-}
-
-function sendAll(connection: Connection, statements: readonly Query[]): Promise<Row[][]> {
-  return settled(statements.map(([statement, values]) => connection.query(statement, values)));
 }
 
 function tooManyReads(): Problem {

@@ -4,12 +4,13 @@ import { TimeoutError } from '../errors.ts';
 export const responseTimeoutMs = 4_000;
 /** For what comes before a statement: a connection to a host, a place among the reads, or a database that is ready. */
 export const waitTimeoutMs = 2_000;
+/** For the check of a server, and how long requests rely on its result. */
+export const checkMs = 1_000;
 /**
- * After this time without any response, a new connection checks the server, and has as long to respond. An overloaded
- * server takes a second. If a table is locked, statements fail after two seconds (`lock_timeout`), which counts as a
- * response.
+ * For the connection and the check of a probe. An overloaded server takes a second. If a table is locked, statements fail
+ * after two seconds (`lock_timeout`), which counts as a response.
  */
-export const silentMs = 1_500;
+export const probeTimeoutMs = 1_500;
 
 /** Rejects with TimeoutError after `timeoutMs`. The work itself continues. */
 export async function withTimeout<T>(

@@ -12,15 +12,14 @@ import type { Connection } from '../pool/connection.ts';
 import { codeOf, isRetryable, sqlState } from '../errors.ts';
 import type { Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
+import { checkMs } from '../pool/timeout.ts';
 import type { Servers } from '../servers.ts';
 import { runUnlimited } from './unlimited.ts';
 
 /** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
 const turnMs = 1_000;
-/** How long a program caches the schema number. */
-export const schemaCacheMs = 1_000;
 /** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
-const olderDrainMs = schemaCacheMs + 12_000;
+const olderDrainMs = checkMs + 12_000;
 /** "Plnt": other programs that use the database should not have the same number. */
 const lockNumber = 0x506c6e74;
 

@@ -12,15 +12,9 @@ import {
   TimeoutError,
   Unavailable,
 } from '../errors.ts';
-import {
-  migrate,
-  migrations,
-  refuseUnusableSchema,
-  schemaCacheMs,
-  type MigrateOptions,
-} from './migrate.ts';
+import { migrate, migrations, refuseUnusableSchema, type MigrateOptions } from './migrate.ts';
 import type { Pool } from '../pool/pool.ts';
-import { waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
+import { checkMs, waitTimeoutMs, withTimeout } from '../pool/timeout.ts';
 import type { Servers } from '../servers.ts';
 
 export interface ReadinessOptions extends Pick<MigrateOptions, 'create'> {
@@ -34,15 +28,8 @@ const migrationRetryMs = 60_000;
 interface Opening {
   done: Promise<void>;
   sinceMs: number;
-  isMigrating: boolean;
-  /** When its result expires, even if it is a failure. */
-  untilMs: number;
-}
-
-/** The last check of a server. */
-interface ServerCheck {
-  inFlight?: Promise<void> | undefined;
-  /** When the next one is due. */
+  state: 'in progress' | 'migrating' | 'done';
+  /** When a failure expires. */
   untilMs: number;
 }
 
@@ -51,8 +38,6 @@ export class Readiness {
   readonly #options: ReadinessOptions;
   readonly #stop = new AbortController();
   #opening: Opening | undefined;
-  /** Stale for 1 s: nobody notices, because a newer program waits longer before it changes the schema. */
-  readonly #checks = new WeakMap<Pool, ServerCheck>();
 
   constructor(servers: Servers, options: ReadinessOptions) {
     this.#servers = servers;
@@ -73,7 +58,7 @@ export class Readiness {
     const leftMs = opening.sinceMs + waitTimeoutMs - performance.now();
     await withTimeout(opening.done, Math.max(0, leftMs)).catch((error: unknown) => {
       if (!(error instanceof TimeoutError)) throw error;
-      throw storageUnavailable(opening.isMigrating ? migrationInProgress() : error);
+      throw storageUnavailable(opening.state === 'migrating' ? migrationInProgress() : error);
     });
   }
 
@@ -83,16 +68,19 @@ export class Readiness {
     const opening: Opening = {
       done: Promise.resolve(),
       sinceMs: nowMs,
-      isMigrating: false,
+      state: 'in progress',
       untilMs: Infinity,
     };
-    const onMigrate = () => void (opening.isMigrating = true);
-    opening.done = this.#migrateAndCheck(onMigrate).catch((error: unknown) => {
-      const hasFailed = opening.isMigrating && !isConnectionLost(error);
-      opening.untilMs = hasFailed ? performance.now() + migrationRetryMs : 0;
-      if (error instanceof Refusal) throw error;
-      throw refusalFor(error) ?? (hasFailed ? storageUnavailable(error) : problemOf(error));
-    });
+    const onMigrate = () => void (opening.state = 'migrating');
+    opening.done = this.#migrateAndCheck(onMigrate).then(
+      () => void (opening.state = 'done'),
+      (error: unknown) => {
+        const hasFailed = opening.state === 'migrating' && !isConnectionLost(error);
+        opening.untilMs = hasFailed ? performance.now() + migrationRetryMs : 0;
+        if (error instanceof Refusal) throw error;
+        throw refusalFor(error) ?? (hasFailed ? storageUnavailable(error) : problemOf(error));
+      },
+    );
     this.#opening = opening;
     return opening;
   }
@@ -100,53 +88,36 @@ export class Readiness {
   async #migrateAndCheck(onMigrate: () => void): Promise<void> {
     const { create, distribute = false } = this.#options;
     await migrate(this.#servers, { create, onMigrate, stop: this.#stop.signal });
-    if (!distribute) return this.#check(this.#servers.any);
-    await this.#servers.distribute();
-    // All nodes, unlike the start of a service, which does not need every node.
-    await settled(this.#servers.withStores.map((server) => this.#check(server)));
+    if (distribute) await this.#servers.distribute();
+    // All nodes after they have got their rows. A service does not need every node to start.
+    const { withStores, any } = this.#servers;
+    await settled((distribute ? withStores : [any]).map((server) => this.#check(server)));
   }
 
   /** Resolves when the server can be used: its schema, and its settings. Throws a Problem if it does not respond. */
   async whenReady(server: Pool): Promise<void> {
-    const check = this.#checks.get(server) ?? { untilMs: 0 };
     try {
-      server.breaker.assertAvailable();
-      if (performance.now() < check.untilMs) return;
-      this.#checks.set(server, check);
-      check.inFlight ??= this.#renew(check, server).finally(() => (check.inFlight = undefined));
-      await check.inFlight;
+      if (this.#opening?.state !== 'done') await this.openWithTimeout();
+      // Nobody notices that it can be outdated, because a newer program waits longer before it changes the schema.
+      await this.#check(server, checkMs);
     } catch (error) {
       throw problemOf(error);
     }
-  }
-
-  async #renew(check: ServerCheck, server: Pool): Promise<void> {
-    await this.openWithTimeout();
-    const startedMs = performance.now();
-    await withTimeout(this.#check(server), schemaCacheMs); // no longer than its result is valid
-    check.untilMs = startedMs + schemaCacheMs;
   }
 
   /** Throws a Problem if no server with stores answers, or if the database must not be used any more. */
   async check(): Promise<void> {
     try {
-      await withTimeout(this.#checkAny());
+      await this.openWithTimeout();
+      await Promise.any(this.#servers.withStores.map((server) => this.#check(server)));
     } catch (error) {
-      throw problemOf(error);
+      throw problemOf(error instanceof AggregateError ? error.errors[0] : error);
     }
   }
 
-  async #checkAny(): Promise<void> {
-    await this.openWithTimeout();
-    const checks = this.#servers.withStores.map((server) => this.#check(server));
-    await Promise.any(checks).catch((error: AggregateError) => {
-      throw error.errors[0];
-    });
-  }
-
   /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
-  async #check(server: Pool): Promise<void> {
-    const schema = await this.#servers.check(server);
+  async #check(server: Pool, maxAgeMs?: number): Promise<void> {
+    const schema = await server.health.check(maxAgeMs);
     refuseUnusableSchema(schema);
     if (schema.version < migrations.newest) {
       this.#opening = undefined; // an older backup was restored: the next request migrates it

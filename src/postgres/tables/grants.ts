@@ -14,10 +14,9 @@ import {
   type Role,
 } from '../../access/access.ts';
 import { grantOf, unrevokedCaller, type TokenTerms } from '../../access/identity-rows.ts';
-import type { Problem } from '../../problem.ts';
 import { sql, type Row, type Query } from '../../sql/statement.ts';
 import { problemOf } from '../errors.ts';
-import { GrantsVersions, newGrantsVersion } from './grants-version.ts';
+import { GrantsVersions } from './grants-version.ts';
 import type { Engine } from '../../sql/write.ts';
 import type { Servers } from '../servers.ts';
 import { withTimeout } from '../pool/timeout.ts';
@@ -64,7 +63,6 @@ export const grantSql = {
     SELECT '', NULL, NULL, NULL, ${userColumns}
     FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
     WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
-  changeGrantsVersion: sql`UPDATE plant_store.stores SET grants = $2 WHERE store = $1`,
 };
 
 function grantOfRow(
@@ -84,20 +82,15 @@ export function findAgain(store: number, [, tokenHash, , , claims]: Identified):
     : [grantSql.findByUser, [store, claims.userName]];
 }
 
-/** The caller by the rows of `findAgain`, or `invalid-token` if the token was revoked. */
+/** The caller by the rows of `findAgain`. Throws `invalid-token` if the token was revoked. */
 export function callerNow(
   store: number,
   [, hash, , , claims]: Identified,
   [found]: readonly Row[],
-): Caller | Problem {
+): Caller {
   if (found === undefined) return unrevokedCaller(undefined);
   const credential = { tokenHash: Buffer.from(hash, 'latin1'), claims };
   return unrevokedCaller(grantOfRow(credential, store, found as GrantRow)); // a row of `findAgain`
-}
-
-/** Only with a change, because it makes every cached grant of the store outdated. */
-export function changeGrantsVersion(store: number): Query {
-  return [grantSql.changeGrantsVersion, [store, newGrantsVersion()]];
 }
 
 /** The part of the storage of identities that requests need most. */

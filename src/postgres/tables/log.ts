@@ -22,11 +22,17 @@ export function addToLog(
   const rows = entries.map((entry) =>
     valuesOf(entry, nowMs, entry.event === 'deleted' && !endedDeletions.has(entry.position)),
   );
-  const columns = types.map((_, at) => rows.map((row) => row[at]));
+  const columns = types.map((type, at) => rows.map((row) => valueFor(type, row[at])));
   const add: Query[] = rows.length === 0 ? [] : [[addToLogSql, [store, ...columns]]];
   const first = entries.filter(isFirstKnown).map(({ plant }) => plant);
   const endOf: Query[] = first.length === 0 ? [] : [[logSql.endDeletionsOf, [store, first]]];
   const end: Query[] =
     endedDeletions.size === 0 ? [] : [[logSql.endDeletions, [store, [...endedDeletions]]]];
   return [...endOf, ...end, ...add];
+}
+
+/** Bytes are in the entry already, or are a request id. */
+function valueFor(type: string, value: unknown): unknown {
+  const isId = type === 'bytea' && typeof value === 'string';
+  return isId ? Buffer.from(value.replaceAll('-', ''), 'hex') : value;
 }

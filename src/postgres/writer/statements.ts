@@ -1,17 +1,27 @@
 /**
- * The statements of a group of changes (store-changes.ts). Each names one store.
+ * The statements of a group (group.ts). Each names one store.
  */
 import { textColumns, textFields, type PlantRow } from '../../plants/fields.ts';
 import { sql, statementOf } from '../../sql/statement.ts';
-import { ownerRange } from '../tables/plant-statements.ts';
+import { ownerRange } from '../tables/plants.ts';
 
-export type StoreRow = readonly [
+type StoreColumns = readonly [
   lastId: number,
   position: number,
   writer: string,
   grants: number,
   plants: number | null,
 ];
+
+/** The row of a store, which all writes to it lock. */
+export type StoreRow = ReturnType<typeof storeRowOf>;
+
+export function storeRowOf([lastId, position, writer, grants, plants]: StoreColumns) {
+  return { lastId, position, writer, grants, plants };
+}
+
+/** No grant has this version. */
+export const noStore = storeRowOf([0, 0, '', -1, null]);
 
 const lock = `
   SELECT last_id, position, writer, grants, plants FROM plant_store.stores
@@ -24,9 +34,9 @@ const insert = `
     ON CONFLICT (store, id) DO UPDATE SET`;
 
 export const changeSql = {
-  // The row of the store is the lock that all groups of all replicas take.
-  lock: statementOf<StoreRow>(lock),
-  lockUnlessLocked: sql<StoreRow>`${lock} SKIP LOCKED`,
+  // The lock that all writes of all replicas to a store take.
+  lock: statementOf<StoreColumns>(lock),
+  lockUnlessLocked: sql<StoreColumns>`${lock} SKIP LOCKED`,
 
   findPlants: sql<readonly [position: number, ...PlantRow]>`
     SELECT position, id, owner, ${textColumns} FROM plant_store.plants
@@ -47,7 +57,7 @@ export const changeSql = {
     ) AS limited`,
 
   updateStore: sql`
-    UPDATE plant_store.stores SET last_id = $2, position = $3, writer = $4, plants = $5
+    UPDATE plant_store.stores SET last_id = $2, position = $3, writer = $4, grants = $5, plants = $6
     WHERE store = $1`,
   findKeys: sql<readonly [user: number, key: string, fingerprint: string, plant: number]>`
     SELECT user_id, key_hash, fingerprint, plant

@@ -1,5 +1,5 @@
 /**
- * One transaction of the changes to several stores, which are all on the same machine (decision 15).
+ * One transaction of the writes to several stores, which are all on the same machine (decision 15).
  *
  * It takes two round trips: the first one locks the stores and learns everything that the outcomes depend on, and the
  * second one writes and commits. So the outcomes are known before COMMIT is sent, and until then, nothing has changed.
@@ -9,18 +9,18 @@ import type { Connection } from '../pool/connection.ts';
 import type { Pool } from '../pool/pool.ts';
 import { jitter } from '../pool/retries.ts';
 import { changeSql } from './statements.ts';
-import { outcomeTimeoutMs, type StoreChanges } from './store-changes.ts';
+import { outcomeTimeoutMs, type Group } from './group.ts';
 import { settled } from '../errors.ts';
 
 export class Transaction {
   /** Unique. If the row of a store has it as its writer, the transaction was committed. */
   readonly #id: string;
   /** The groups whose stores this transaction has locked. Others are left out. */
-  groups: readonly StoreChanges[];
+  groups: readonly Group[];
   /** Whether a COMMIT of changes was sent, and the server has not responded with ROLLBACK. */
   canBeCommitted = false;
 
-  constructor(id: string, groups: readonly StoreChanges[]) {
+  constructor(id: string, groups: readonly Group[]) {
     this.#id = id;
     this.groups = groups;
   }

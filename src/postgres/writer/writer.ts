@@ -1,9 +1,9 @@
 /**
- * Writes changes to plants in transactions: the changes that arrive while others are in progress form the next one,
- * whatever their stores. A store is in one transaction at a time. Each change has its own outcome.
+ * Writes in transactions: the writes that arrive while others are in progress form the next one, whatever their stores. A
+ * store is in one transaction at a time, with changes to its plants or with one other write. Each has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
-import type { Change, ResultOfChange } from '../../plants/changes.ts';
+import type { Change } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
 import { maxPending } from '../../shared/pending.ts';
 import type { WriteSettings } from '../../storage.ts';
@@ -18,7 +18,8 @@ import {
   sqlState,
   TimeoutError,
 } from '../errors.ts';
-import { outcomeTimeoutMs, StoreChanges, type QueuedChange } from './store-changes.ts';
+import type { Write } from '../../sql/write.ts';
+import { Group, isChange, outcomeTimeoutMs, type QueuedWrite } from './group.ts';
 import { maxTransactions, type Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
 import { Transaction } from './transaction.ts';
@@ -27,15 +28,15 @@ import { Transaction } from './transaction.ts';
 const maxStores = 64;
 const maxChanges = 512;
 
-/** The changes of one server. */
+/** The writes of one server. */
 export class Writer {
   readonly #server: Pool;
   readonly #settings: WriteSettings;
   readonly #canShare: () => boolean;
-  /** All changes without an outcome, in the order of their arrival. */
-  readonly #pending = new Set<QueuedChange>();
+  /** All writes without an outcome, in the order of their arrival. */
+  readonly #pending = new Set<QueuedWrite>();
   /** By store, in the order of their turns. */
-  readonly #waiting = new Map<number, QueuedChange[]>();
+  readonly #waiting = new Map<number, QueuedWrite[]>();
   /** The stores of the transactions in progress. */
   readonly #inFlight = new Set<number>();
   /** Number of transactions in progress that never wait for a locked store. */
@@ -54,17 +55,16 @@ export class Writer {
     this.#canShare = canShare;
   }
 
-  /** Resolves once the change is committed. Otherwise rejects with a Problem that describes its outcome. */
-  async write<C extends Change>(change: C): Promise<ResultOfChange<C>> {
+  /** Resolves to the result once the write is committed. Otherwise rejects with a Problem that describes its outcome. */
+  async write(store: number, write: Change | Write): Promise<unknown> {
     if (this.#pending.size >= maxPending) throw tooManyWrites();
-    const queued: QueuedChange = {
-      change,
+    const queued: QueuedWrite = {
+      write,
       sinceMs: performance.now(),
       outcome: Promise.withResolvers(),
       isDecided: false,
     };
     this.#pending.add(queued);
-    const { store } = change;
     const waiting = this.#waiting.get(store);
     if (waiting === undefined) this.#waiting.set(store, [queued]);
     else waiting.push(queued);
@@ -72,13 +72,13 @@ export class Writer {
     if (!this.#isScheduled) {
       this.#isScheduled = true;
       setImmediate(() => {
-        // Other changes of this event loop iteration have joined it.
+        // Other writes of this event loop iteration have joined it.
         this.#isScheduled = false;
         this.#startNext();
       });
     }
     try {
-      return (await queued.outcome.promise) as ResultOfChange<C>; // it is the outcome of this change
+      return await queued.outcome.promise;
     } finally {
       this.#pending.delete(queued);
     }
@@ -99,8 +99,8 @@ export class Writer {
     }
   }
 
-  /** Takes the changes of the stores whose turn it is. */
-  #takeNext(): StoreChanges[] {
+  /** Takes the writes of the stores whose turn it is. */
+  #takeNext(): Group[] {
     const stores = this.#waiting
       .keys()
       .filter((store) => !this.#inFlight.has(store))
@@ -108,17 +108,18 @@ export class Writer {
     return [...stores].map((store) => {
       const waiting = this.#waiting.get(store) ?? [];
       this.#waiting.delete(store);
-      const taken = waiting.splice(0, maxChanges);
+      const changes = waiting.findIndex(({ write }, at) => at === maxChanges || !isChange(write));
+      const taken = waiting.splice(0, changes === -1 ? waiting.length : Math.max(changes, 1));
       if (waiting.length > 0) this.#waiting.set(store, waiting); // its next turn comes after all others
-      return new StoreChanges(store, taken, this.#settings);
+      return new Group(store, taken, this.#settings);
     });
   }
 
   /**
-   * Never rejects: each change gets its own outcome. A transaction that `canWait` waits if its only store is locked.
+   * Never rejects: each write gets its own outcome. A transaction that `canWait` waits if its only store is locked.
    * Otherwise, stores that are locked are left out.
    */
-  async #run(groups: readonly StoreChanges[], canWait: boolean): Promise<void> {
+  async #run(groups: readonly Group[], canWait: boolean): Promise<void> {
     for (const { store } of groups) this.#inFlight.add(store);
     if (!canWait) this.#swift++;
     const left = await this.#commit(groups, canWait);
@@ -129,11 +130,8 @@ export class Writer {
   }
 
   /** Returns the groups that must have a transaction of their own. The others have their outcomes. */
-  async #commit(
-    groups: readonly StoreChanges[],
-    canWait: boolean,
-  ): Promise<readonly StoreChanges[]> {
-    let done: readonly StoreChanges[] = groups;
+  async #commit(groups: readonly Group[], canWait: boolean): Promise<readonly Group[]> {
+    let done: readonly Group[] = groups;
     try {
       const work = async () => {
         const transaction = new Transaction(`${this.#processId} ${++this.#attempts}`, groups);

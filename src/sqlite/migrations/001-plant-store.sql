@@ -2,17 +2,19 @@
 -- Stores and users have small numbers, because these are part of every key below.
 
 CREATE TABLE stores (
-  store     INTEGER PRIMARY KEY,
+  -- Counts the stores of this file. The number of a store itself can have 48 bits, if it was copied.
+  number    INTEGER PRIMARY KEY CHECK (number < 1 << 20),
+  store     INTEGER NOT NULL UNIQUE,
   name      TEXT    NOT NULL UNIQUE,
   -- The largest id the store has ever held; the next plant without an id gets the one above.
   last_id   INTEGER NOT NULL DEFAULT 0 CHECK (last_id BETWEEN 0 AND 9007199254740991),
   last_user INTEGER NOT NULL DEFAULT 0,
   -- That of the last change (src/log/change-log.ts).
-  position  INTEGER NOT NULL DEFAULT 0
+  position  INTEGER NOT NULL DEFAULT 0 CHECK (position < (1 << 42) - 1)
 ) STRICT;
 
 CREATE TABLE users (
-  store            INTEGER NOT NULL REFERENCES stores,
+  store            INTEGER NOT NULL REFERENCES stores (store),
   id               INTEGER NOT NULL,
   name             TEXT    NOT NULL,
   role             TEXT    NOT NULL CHECK (role IN ('member', 'manager')),
@@ -103,6 +105,9 @@ END;
 -- Who changed what, in the order of the commits (src/log/change-log.ts). No column is a foreign key, because the log can
 -- outlive what it describes.
 CREATE TABLE changes (
+  -- The number of its store in this file, and then 42 bits for the position (dialect.ts). SQLite appends to a table with
+  -- such a key by writing one page, but to an index or a table WITHOUT ROWID by writing about three.
+  key      INTEGER PRIMARY KEY,
   store    INTEGER NOT NULL,
   position INTEGER NOT NULL,
   -- The position of the change to the plant before. NULL for its creation.
@@ -119,12 +124,11 @@ CREATE TABLE changes (
   name     TEXT,
   tag      TEXT,
   -- 1 for a deletion whose plant can be restored: its id was not used again.
-  is_restorable INTEGER NOT NULL,
-  PRIMARY KEY (store, position)
-) STRICT, WITHOUT ROWID;
+  is_restorable INTEGER NOT NULL
+) STRICT;
 
 -- For lists of deleted plants: has what is needed to skip old deletions, and the plants of other owners.
-CREATE INDEX restorable_changes ON changes (store, position, owner, at) WHERE is_restorable = 1;
+CREATE INDEX restorable_changes ON changes (key, position, owner, at) WHERE is_restorable = 1;
 -- To find the deletion of a plant.
 CREATE INDEX restorable_plants ON changes (store, plant) WHERE is_restorable = 1;
 

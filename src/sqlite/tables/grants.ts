@@ -16,7 +16,6 @@ import {
   type TokenTerms,
   type UserRow,
 } from '../../access/identity-rows.ts';
-import { Problem } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
 /** The shares in effect of the user with a name. */
@@ -88,9 +87,7 @@ export function openGrants(prepare: Prepare) {
       if (version === currentVersion) return undefined;
       const tokenHash = Buffer.from(key, 'latin1');
       const credential = claims === undefined ? { tokenHash, store } : { tokenHash, claims };
-      const caller = unrevokedCaller(find(credential));
-      if (caller instanceof Problem) throw caller;
-      return caller;
+      return unrevokedCaller(find(credential));
     },
 
     /** Call it after each write that can change grants, and after a rollback. */

@@ -22,6 +22,7 @@ import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import type { Grants } from './grants.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Prepare } from '../driver.ts';
+import { isKeyInUse } from '../errors.ts';
 import type { IdempotencyKeys } from './idempotency-keys.ts';
 import type { Log } from './log.ts';
 import type { Stores } from './stores.ts';
@@ -40,8 +41,8 @@ export function openPlants(
   );
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
   const insert = prepare(`
-    INSERT INTO plants (position, ${textColumns}, owner, store, id)
-    VALUES (?, ${textFields.map(() => '?').join()}, ?, ?, ?) ON CONFLICT DO NOTHING`);
+    INSERT INTO plants (store, id, owner, position, ${textColumns})
+    VALUES (?, ?, ?, ?, ${textFields.map(() => '?').join()})`);
   const updateOne = prepare(`
     UPDATE plants SET position = ?, ${textFields.map((field) => `${field} = ?`).join()}
     WHERE store = ? AND id = ?`);
@@ -97,15 +98,24 @@ export function openPlants(
     }
   }
 
+  /** Returns false if the id is in use. */
+  function add(store: number, plant: StoredPlant): boolean {
+    const { id, owner, position } = plant;
+    try {
+      insert.run(store, id, owner, position, ...textValues(plant));
+      return true;
+    } catch (error) {
+      if (isKeyInUse(error)) return false;
+      throw error;
+    }
+  }
+
   /** Returns false, without a change, if the id of a new plant is not free. */
   function write(store: number, effect: Effect): boolean {
     const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
-    else {
-      const values = [position, ...textValues(after)];
-      if (before !== undefined) updateOne.run(...values, store, id);
-      else if (insert.run(...values, after.owner, store, id).changes === 0) return false;
-    }
+    else if (before !== undefined) updateOne.run(position, ...textValues(after), store, id);
+    else if (!add(store, after)) return false;
     if (before?.owner !== after?.owner) {
       if (before !== undefined) counts.add(store, before.owner, -1);
       if (after !== undefined) counts.add(store, after.owner, 1);

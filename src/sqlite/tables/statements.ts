@@ -1,9 +1,8 @@
 /**
  * Runs the statements of `sql/`, and the writes that consist of them.
  */
-import type { LogEntry } from '../../log/change-log.ts';
 import type { Query, Row, Statement } from '../../sql/statement.ts';
-import type { Write } from '../../sql/write.ts';
+import { outcomeOf, type Write } from '../../sql/write.ts';
 import { toSqlite, toSqliteValue } from '../dialect.ts';
 import type { Prepare, Statement as Prepared } from '../driver.ts';
 import type { Grants } from './grants.ts';
@@ -45,17 +44,18 @@ interface Parts {
 /** Runs a write in the transaction of the writer. Throws its Problem before anything has changed. */
 export function perform<Result>(
   { statements, grants, counts, stores, log, hasLog }: Parts,
-  { store, by, request, reads, decide }: Write<Result>,
+  write: Write<Result>,
 ): Result {
+  const { store, by, reads } = write;
   if (by !== undefined && store !== undefined) grants.callerSince(store, by);
   const rows = reads.map((query) => statements.all(...query));
   const { position = 0 } = (store === undefined ? undefined : stores.find(store)) ?? {};
-  const { result, writes = [], entries = [] } = decide(rows, position);
+  const { result, writes, entries } = outcomeOf(write, rows, position);
   for (const query of writes) statements.run(...query);
   if (entries.some(({ plant }) => plant !== undefined)) counts.clear();
   if (store === undefined) return result;
-  for (const added of entries) {
-    const entry: LogEntry = { ...added, position: stores.raise(store), by, request };
+  for (const entry of entries) {
+    stores.raise(store);
     if (hasLog) log.add(store, entry);
   }
   return result;

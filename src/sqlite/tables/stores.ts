@@ -5,6 +5,8 @@ import { defect } from '../../problem.ts';
 import type { Prepare } from '../driver.ts';
 
 interface StoreRow {
+  /** Of this file: see the table. */
+  readonly number: number;
   /** The largest id that the store has ever held. */
   lastId: number;
   /** That of the last change. */
@@ -15,20 +17,23 @@ interface StoreRow {
 export type Stores = ReturnType<typeof openStores>;
 
 export function openStores(prepare: Prepare) {
-  const read = prepare<[lastId: number, position: number]>(
-    'SELECT last_id, position FROM stores WHERE store = ?',
+  const read = prepare<[number: number, lastId: number, position: number]>(
+    'SELECT number, last_id, position FROM stores WHERE store = ?',
   );
-  const write = prepare('UPDATE stores SET last_id = ?2, position = ?3 WHERE store = ?1');
+  const write = prepare('UPDATE stores SET last_id = ?2, position = ?3 WHERE number = ?1');
   const raise = prepare('UPDATE stores SET position = position + ?2 WHERE store = ?1');
-  const add = prepare('INSERT INTO stores (name) VALUES (?) ON CONFLICT DO NOTHING');
+  const add = prepare(`
+    INSERT INTO stores (store, name) VALUES ((SELECT coalesce(max(store), 0) + 1 FROM stores), ?)
+    ON CONFLICT DO NOTHING`);
   const rows = new Map<number, StoreRow>();
 
   function find(store: number): StoreRow | undefined {
     const known = rows.get(store);
     if (known !== undefined) return known;
-    const [lastId, position] = read.get(store) ?? [];
-    if (lastId === undefined || position === undefined) return undefined;
-    const row = { lastId, position, isChanged: false };
+    const found = read.get(store);
+    if (found === undefined) return undefined;
+    const [number, lastId, position] = found;
+    const row = { number, lastId, position, isChanged: false };
     rows.set(store, row);
     return row;
   }
@@ -77,8 +82,8 @@ export function openStores(prepare: Prepare) {
 
     /** Call it at the end of a transaction. */
     flush(): void {
-      for (const [store, row] of rows) {
-        if (row.isChanged) write.run(store, row.lastId, row.position);
+      for (const { number, lastId, position, isChanged } of rows.values()) {
+        if (isChanged) write.run(number, lastId, position);
       }
     },
   };

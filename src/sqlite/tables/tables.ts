@@ -23,7 +23,7 @@ export function openTables(
   const counts = openCounts(prepare, quotas);
   const stores = openStores(prepare);
   const statements = openStatements(prepare);
-  const log = openLog(prepare, statements, keepChangesMs);
+  const log = openLog(prepare, statements, stores, keepChangesMs);
   const keys = openIdempotencyKeys(prepare);
   const hasLog = keepChangesMs !== 0;
   return {

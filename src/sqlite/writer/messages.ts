@@ -21,11 +21,11 @@ export type Call = {
 
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
-/** A change as a tuple: of an object, most of the cost would be copying its keys. */
+/** A change as a flat tuple: of objects, most of the cost would be copying their keys. */
 type PackedChange =
   | readonly [
       'create',
-      ...Author,
+      ...Head,
       id: number | undefined,
       owner: number,
       key: CreateKey | undefined,
@@ -33,48 +33,73 @@ type PackedChange =
     ]
   | readonly [
       'update' | 'delete' | 'restore',
-      ...Author,
+      ...Head,
       id: number,
-      reach: ChangeReach,
+      reach: PackedReach,
       condition: Condition | undefined,
       ...texts: (string | undefined)[],
     ];
-type Author = readonly [store: number, by: Identified, request: string | undefined];
+/** Of a caller without claims, a place for them: what follows has any number of members. */
+type Head = readonly [
+  store: number,
+  request: string | undefined,
+  version: number,
+  tokenHash: string,
+  user: number,
+  tokenId: string,
+  claims: Identified[4],
+];
+/** Usually the only owner in reach. */
+type PackedReach = ChangeReach | number;
 
 export function pack(change: Change): PackedChange {
-  const { kind, store, by, request } = change;
+  const { kind, store, request } = change;
+  const [version, tokenHash, user, tokenId, claims] = change.by;
+  const head = [store, request, version, tokenHash, user, tokenId, claims] as const;
   if (kind === 'create') {
     const { id, owner, key } = change;
-    return [kind, store, by, request, id, owner, key, ...textValues(change)];
+    return [kind, ...head, id, owner, key, ...textValues(change)];
   }
   const { id, reach, condition } = change;
   const texts = kind === 'update' ? textValues(change) : [];
-  return [kind, store, by, request, id, reach, condition, ...texts];
+  return [kind, ...head, id, packReach(reach), condition, ...texts];
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, store, by, request] = packed;
+  const [, store, request, version, tokenHash, user, tokenId, claims] = packed;
+  const by = [version, tokenHash, user, tokenId, claims] as const;
   if (packed[0] === 'create') {
-    const [kind, , , , id, owner, key, ...values] = packed;
+    const [kind, , , , , , , , id, owner, key, ...values] = packed;
     const creation = { kind, store, by, request, id, owner, key };
     return withTexts(creation, (_, at) => values[at] ?? '');
   }
-  const [kind, , , , id, reach, condition, ...values] = packed;
-  const change = { kind, store, by, request, id, reach, condition };
-  return withTexts(change, (_, at) => values[at]);
+  const [kind, , , , , , , , id, packedReach, condition, ...values] = packed;
+  const reach = unpackReach(packedReach);
+  return withTexts({ kind, store, by, request, id, reach, condition }, (_, at) => values[at]);
 }
 
-/** Writes by sequence number. `sentMs` is when they were sent, by nowMs(). */
+function packReach(reach: ChangeReach): PackedReach {
+  const [read, write] = reach;
+  const isOneOwner = read === write && read !== 'all' && read.length === 1;
+  return isOneOwner ? (read[0] ?? reach) : reach;
+}
+
+function unpackReach(packed: PackedReach): ChangeReach {
+  return typeof packed === 'number' ? [[packed], [packed]] : packed;
+}
+
+/** Writes with consecutive sequence numbers. `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  writes: ReadonlyMap<number, Write>;
+  first: number;
+  writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the sequence number of the write: its result, or a Failure. */
-export type Outcomes = ReadonlyMap<number, unknown>;
+/** By the number of the first write of each batch: the results of its writes, or their Failures. */
+export type Outcomes = ReadonlyMap<number, readonly unknown[]>;
 
 /** A Problem as plain data. */
 export interface Failure {

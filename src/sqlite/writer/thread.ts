@@ -11,8 +11,7 @@ import { defect, Problem } from '../../problem.ts';
 import { Connection } from '../connection.ts';
 import { nowMs } from '../file/locks.ts';
 import { lockTimeoutMs } from '../file/open.ts';
-import { writes as sqlWrites } from '../../sql/named-writes.ts';
-import type { Write as SqlWrite } from '../../sql/write.ts';
+import { namedWrite } from '../../sql/named-writes.ts';
 import { perform } from '../tables/statements.ts';
 import type { Tables } from '../tables/tables.ts';
 import {
@@ -20,7 +19,6 @@ import {
   type Failure,
   type Outcomes,
   type Batch,
-  type Call,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -44,7 +42,7 @@ function run(port: MessagePort): void {
       let writes = 0;
       while (next !== undefined && next !== 'close' && writes < maxCommitWrites) {
         batches.push(next);
-        writes += next.writes.size;
+        writes += next.writes.length;
         next = receiveMessageOnPort(port)?.message;
       }
       commitBatches(port, batches);
@@ -73,16 +71,17 @@ type Message = Batch | 'close';
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   const [oldest] = batches;
   if (oldest === undefined) return;
-  const writes = batches.flatMap((batch) => [...batch.writes]);
+  const outcomesOf = (each: (write: Write) => unknown): Outcomes =>
+    new Map(batches.map(({ first, writes }) => [first, writes.map(each)]));
   let outcomes: Outcomes;
   try {
     outcomes = connection.write(
-      (tables) => new Map(writes.map(([number, write]) => [number, outcomeOf(tables, write)])),
+      (tables) => outcomesOf((write) => outcomeOf(tables, write)),
       oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
     );
   } catch (error) {
     const failure = toFailure(error); // they share the transaction
-    outcomes = new Map(writes.map(([number]) => [number, failure]));
+    outcomes = outcomesOf(() => failure);
   }
   port.postMessage(outcomes);
 }
@@ -109,16 +108,12 @@ function apply(tables: Tables, write: Write): unknown {
     case 'touch':
       return tables.stores.touch(write[1]);
     case 'call': {
-      const result = perform(tables, called(write));
+      const [, name, ...args] = write;
+      const result = perform(tables, namedWrite(name, ...args));
       tables.grants.clearVersion();
       return result;
     }
   }
-}
-
-function called([, name, ...args]: Call): SqlWrite {
-  // The type of the call has checked this combination, which the compiler cannot follow here.
-  return (sqlWrites[name] as (...values: readonly unknown[]) => SqlWrite)(...args);
 }
 
 function toFailure(error: unknown): Failure {

@@ -36,8 +36,9 @@ export class Writer {
   #diskFailure: unknown;
   #thread: Worker | undefined;
   readonly #pending = new Pending<unknown>();
-  /** Writes of this event loop iteration. */
-  #unsent = new Map<number, Write>();
+  /** Writes of this event loop iteration, and the number of the first one. */
+  #unsent: Write[] = [];
+  #firstUnsent = 0;
 
   /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
   constructor(data: ThreadData, onDiskFailure: (cause: unknown) => void) {
@@ -59,9 +60,11 @@ export class Writer {
   async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     const [number, result] = this.#pending.add();
-    this.#unsent.set(number, write);
-    if (this.#unsent.size === 1) process.nextTick(() => this.#flush());
-    if (this.#unsent.size === maxBatchWrites) this.#flush();
+    if (this.#unsent.length === 0) {
+      this.#firstUnsent = number;
+      process.nextTick(() => this.#flush());
+    }
+    if (this.#unsent.push(write) === maxBatchWrites) this.#flush();
     return result;
   }
 
@@ -81,17 +84,17 @@ export class Writer {
   }
 
   #flush(): void {
-    if (this.#unsent.size === 0) return;
-    const writes = this.#unsent;
-    this.#unsent = new Map();
+    if (this.#unsent.length === 0) return;
+    const [first, writes] = [this.#firstUnsent, this.#unsent];
+    this.#unsent = [];
     try {
       this.start();
-      const batch: Batch = { sentMs: nowMs(), writes };
+      const batch: Batch = { sentMs: nowMs(), first, writes };
       this.#thread?.postMessage(batch);
     } catch (error) {
       // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
-      for (const number of writes.keys()) this.#pending.reject(number, problem);
+      for (const at of writes.keys()) this.#pending.reject(first + at, problem);
     }
   }
 
@@ -118,23 +121,26 @@ export class Writer {
       cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_INIT_FAILED';
     const problem = couldNotStart ? storageUnavailable(cause) : outcomeUnknown(cause);
     for (const number of this.#pending.numbers()) {
-      if (!this.#unsent.has(number)) this.#pending.reject(number, problem);
+      if (this.#unsent.length > 0 && number >= this.#firstUnsent) return;
+      this.#pending.reject(number, problem);
     }
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
-    const [first = 0] = outcomes.keys();
-    const sinceMs = this.#pending.sinceMs(first) ?? performance.now();
-    for (const [number, outcome] of outcomes) {
-      if (isFailure(outcome)) {
-        const { kind, detail, ...more } = outcome.problem;
-        this.#pending.reject(number, new Problem(kind, detail, more));
-      } else this.#pending.resolve(number, outcome);
+    const [oldest = 0] = outcomes.keys();
+    const sinceMs = this.#pending.sinceMs(oldest) ?? performance.now();
+    for (const [first, results] of outcomes) {
+      for (const [at, result] of results.entries()) this.#report(first + at, result);
     }
-    if (commitChannel.hasSubscribers && ![...outcomes.values()].every(isFailure)) {
-      const durationMs = performance.now() - sinceMs;
-      commitChannel.publish({ writes: outcomes.size, durationMs });
-    }
+    const all = commitChannel.hasSubscribers ? [...outcomes.values()].flat() : [];
+    if (all.every(isFailure)) return;
+    commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
+  }
+
+  #report(number: number, outcome: unknown): void {
+    if (!isFailure(outcome)) return this.#pending.resolve(number, outcome);
+    const { kind, detail, ...more } = outcome.problem;
+    this.#pending.reject(number, new Problem(kind, detail, more));
   }
 
   /** Call it regularly: a disk that hangs must not block requests forever. */

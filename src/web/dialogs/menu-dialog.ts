@@ -1,68 +1,60 @@
 /**
  * A dialog of a menu: a form, and lists that it loads again after each change.
  */
-import type { PlantStore, Scope, Token } from '../../client/client.ts';
-import type { Connection } from '../session/connection.ts';
+import type { Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
+import { info } from '../session/session.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, element, joined, onPress, type Text } from '../shared/dom.ts';
+import { byId, element, joined, type Text } from '../shared/dom.ts';
 import { Form, whileBusy } from '../shared/form.ts';
 
-export abstract class MenuDialog {
-  protected readonly connection: Connection;
-  protected readonly dialog: HTMLDialogElement;
-  protected readonly form: Form;
-  readonly #lists: HTMLElement;
-  readonly #menu: HTMLElement;
-  readonly #opener: HTMLElement;
+interface Parts<Lists> {
+  /** Shows what the token of the page allows. */
+  prepare: (info: Token) => void;
+  /** Reads what the lists show. */
+  read: () => Promise<Lists>;
+  draw: (lists: Lists) => void;
+  /** Sends the form. Can return what the user is told. */
+  send: () => Promise<Text | void>;
+}
+
+export class MenuDialog<Lists> {
+  readonly form: Form;
+  readonly #name: string;
+  readonly #parts: Parts<Lists>;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** The menu that the dialog is opened from, and its button: those of the user by default. */
-  constructor(
-    name: string,
-    connection: Connection,
-    [menu, opener]: readonly [string, string] = ['identity', 'who'],
-  ) {
-    this.#menu = byId(menu, HTMLElement);
-    this.#opener = byId(opener, HTMLElement);
-    this.connection = connection;
-    this.dialog = byId(name, HTMLDialogElement);
-    this.form = new Form(name, () => this.send());
-    this.#lists = byId(`${name}-lists`, HTMLElement);
-    onPress(`${name}-close`, () => this.dialog.close());
+  /** The button NAME-open is in a menu. The element NAME-lists contains the lists. */
+  constructor(name: string, parts: Parts<Lists>) {
+    this.#name = name;
+    this.#parts = parts;
+    this.form = new Form(name, parts.send);
   }
-
-  /** Shows what the token of the page allows. */
-  protected abstract prepare(info: Token): void;
-  /** Loads and draws the lists. */
-  protected abstract load(): Promise<void>;
-  /** Sends the form. Can return what the user is told. */
-  protected abstract send(): Promise<Text | void>;
 
   async open(): Promise<void> {
-    const { info } = this.connection;
+    const name = this.#name;
     if (info === undefined) return; // the menu is hidden
-    this.prepare(info);
-    this.#menu.hidePopover();
-    this.#opener.focus(); // it gets the focus back
-    this.dialog.showModal();
-    await whileBusy(this.#lists, () => this.form.run(() => this.load()));
+    this.#parts.prepare(info);
+    const menu = byId(`${name}-open`, HTMLElement).closest('[popover]');
+    document.querySelector<HTMLElement>(`[popovertarget=${menu?.id}]`)?.focus(); // it gets the focus back
+    byId(name, HTMLDialogElement).showModal();
+    await whileBusy(byId(`${name}-lists`, HTMLElement), () => this.form.run(() => this.load()));
   }
 
-  /** Whether the token of the page grants this. */
-  protected can(scope: Scope): boolean {
-    return this.connection.info?.scopes.includes(scope) === true;
+  /** Loads and draws the lists. */
+  async load(): Promise<void> {
+    this.#parts.draw(await this.run(this.#parts.read));
   }
 
   /** Runs a task after the ones before, so that no list is older than a change that it should show. */
-  protected async run<T>(task: (store: PlantStore) => Promise<T>): Promise<T> {
-    const turn = this.#last.then(() => task(this.connection.store));
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    const turn = this.#last.then(task);
     this.#last = turn.catch(() => {}); // whoever began it handles the error
     return turn;
   }
 
   /** Changes something, and shows what the service then has. */
-  protected async change<T>(task: (store: PlantStore) => Promise<T>): Promise<T> {
+  async change<T>(task: () => Promise<T>): Promise<T> {
     try {
       return await this.run(task);
     } finally {
@@ -74,7 +66,7 @@ export abstract class MenuDialog {
    * A button of an entry, with a short text, and a name for screen readers that begins with it. The task returns what
    * the user is told. If there is a question, the user has to agree first.
    */
-  protected entryButton(
+  button(
     [text, name]: [string, string],
     task: () => Promise<Text>,
     question?: () => Question,
@@ -92,10 +84,15 @@ export abstract class MenuDialog {
 }
 
 /** Replaces the entries of a list. A focus in it stays at its control, or moves to what takes its place. */
-export function drawEntries(id: string, entries: readonly HTMLElement[]): void {
+export function drawEntries<T>(
+  id: string,
+  items: readonly T[],
+  draw: (item: T) => HTMLElement,
+): void {
   const list = byId(id, HTMLElement);
   const { activeElement } = document;
   const at = [...list.children].findIndex((entry) => entry.contains(activeElement));
+  const entries = items.map((item) => draw(item));
   list.replaceChildren(...entries);
   if (at === -1) return;
   const controls = [...list.querySelectorAll<HTMLElement>('button, select')];

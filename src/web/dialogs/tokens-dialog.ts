@@ -1,8 +1,8 @@
 /**
  * The dialog about the tokens of the user: creates one, which it shows once, and revokes them.
  */
-import type { OwnToken, PlantStore, Scope, Token } from '../../client/client.ts';
-import type { Connection } from '../session/connection.ts';
+import type { OwnToken, Scope } from '../../client/client.ts';
+import { canCreateTokens, signOut, store } from '../session/session.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
@@ -12,116 +12,105 @@ import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 /** How long a new token can be valid, in days, besides as long as the token of the page. */
 const lifetimes = [7, 30, 90, 365];
 
-export class TokensDialog extends MenuDialog {
-  /** Called when the token of the page is revoked. */
-  readonly #onOwnEnd: () => Promise<void>;
-  readonly #label = byId('tokens-label', HTMLInputElement);
-  readonly #expiry = byId('tokens-expiresAt', HTMLSelectElement);
-  #boxes = new Map<Scope, HTMLInputElement>();
+const labelField = byId('tokens-label', HTMLInputElement);
+const expiryField = byId('tokens-expiresAt', HTMLSelectElement);
+const secret = byId('tokens-secret', HTMLElement);
+let boxes = new Map<Scope, HTMLInputElement>();
 
-  constructor(connection: Connection, onOwnEnd: () => Promise<void>) {
-    super('tokens', connection);
-    this.#onOwnEnd = onOwnEnd;
-    onPress('tokens-copy', async () => {
-      const isCopied = await copy(byId('tokens-secret', HTMLElement).textContent);
-      const failure = 'The browser did not allow copying. Select the token and copy it.';
-      setText('tokens-copied', isCopied ? 'Copied.' : failure);
-    });
-    onPress('tokens-hide', () => {
-      this.#showSecret('');
-      this.#label.focus();
-    });
-  }
-
-  protected prepare({ scopes, expiresAt }: Token): void {
-    this.#boxes = new Map(
+export const tokensDialog = new MenuDialog('tokens', {
+  prepare({ scopes, expiresAt }) {
+    boxes = new Map(
       scopes.map((scope) => [scope, element('input', { type: 'checkbox', checked: true })]),
     );
     byId('tokens-boxes', HTMLElement).replaceChildren(
-      ...this.#boxes
+      ...boxes
         .entries()
         .map(([scope, box]) => element('label', { className: 'check' }, box, scopeTexts[scope])),
     );
-    const options = lifetimes.map((days) => {
-      const end = new Date();
-      end.setUTCDate(end.getUTCDate() + days);
-      return element('option', { value: end.toISOString() }, `for ${days} days`);
-    });
-    this.#expiry.replaceChildren(
-      element('option', { value: '' }, untilText(expiresAt)),
-      // Only what ends before the token of the page.
-      ...options.filter(
-        ({ value }) => expiresAt === undefined || Date.parse(value) < Date.parse(expiresAt),
-      ),
-    );
-    this.#drawForm();
-  }
-
-  protected async load(): Promise<void> {
-    const tokens = await this.run((store) => store.listTokens());
-    const { active = [], ended = [] } = Object.groupBy(tokens, ({ state }) =>
-      state === 'active' ? 'active' : 'ended',
-    );
+    expiryField.replaceChildren(...expiryOptions(expiresAt));
+    drawForm();
+  },
+  read: () => store.listTokens(),
+  draw(tokens) {
+    const active = tokens.filter(({ state }) => state === 'active');
+    const ended = tokens.filter(({ state }) => state !== 'active');
     active.sort((one, other) => Number(other.current) - Number(one.current));
-    const entriesOf = (all: OwnToken[]) => all.map((token) => this.#entry(token));
-    drawEntries('tokens-active', entriesOf(active));
-    drawEntries('tokens-ended', entriesOf(ended));
+    drawEntries('tokens-active', active, activeEntry);
+    drawEntries('tokens-ended', ended, (token) => entryOf(titleOf(token), factsOf(token)));
     show('tokens-ended-list', ended.length > 0);
-  }
-
-  protected async send(): Promise<void> {
-    const scopes = [...this.#boxes].filter(([, box]) => box.checked).map(([scope]) => scope);
+  },
+  async send() {
+    const scopes = [...boxes].filter(([, box]) => box.checked).map(([scope]) => scope);
     if (scopes.length === 0) {
-      this.form.fault('scopes', 'Choose at least one.');
+      tokensDialog.form.fault('scopes', 'Choose at least one.');
       return;
     }
-    const wanted = {
-      scopes,
-      label: this.#label.value,
-      ...(this.#expiry.value !== '' && { expiresAt: this.#expiry.value }),
-    };
-    await this.change(async (store) => {
+    const { value: expiresAt } = expiryField;
+    const wanted = { scopes, label: labelField.value, ...(expiresAt !== '' && { expiresAt }) };
+    await tokensDialog.change(async () => {
       const { token } = await store.createToken(wanted);
-      this.#label.value = '';
-      this.#showSecret(token);
-      if (this.dialog.open) byId('tokens-copy', HTMLButtonElement).focus();
+      labelField.value = '';
+      showSecret(token);
+      const copyButton = byId('tokens-copy', HTMLButtonElement);
+      if (copyButton.checkVisibility()) copyButton.focus();
       else toast('The token is created. To copy it, open Tokens in your menu.');
     });
-  }
+  },
+});
 
-  #entry(token: OwnToken): HTMLElement {
-    const title = titleOf(token);
-    if (token.state !== 'active') return entryOf(title, factsOf(token));
-    const revoke = async () => {
-      await this.change((store) => this.#revoke(store, token));
-      return sentence`Revoked “${title}”.`;
-    };
-    const button = this.entryButton(['Revoke', title], revoke, () => questionAbout(token));
-    const badge = element('span', { className: 'badge' }, 'this page');
-    return entryOf(title, factsOf(token), ...(token.current ? [badge] : []), button);
-  }
+onPress('tokens-copy', async () => {
+  const isCopied = await copy(secret.textContent);
+  const failure = 'The browser did not allow copying. Select the token and copy it.';
+  setText('tokens-copied', isCopied ? 'Copied.' : failure);
+});
+onPress('tokens-hide', () => {
+  showSecret('');
+  labelField.focus();
+});
 
-  async #revoke(store: PlantStore, { id, current }: OwnToken): Promise<void> {
-    if (!current) return store.revokeToken(id);
-    await store.revokeOwnToken();
-    await this.#onOwnEnd();
-  }
+/** How long a new token can be valid: at most as long as the token of the page. */
+function expiryOptions(expiresAt: string | undefined): HTMLOptionElement[] {
+  const options = lifetimes.map((days) => {
+    const end = new Date();
+    end.setUTCDate(end.getUTCDate() + days);
+    return element('option', { value: end.toISOString() }, `for ${days} days`);
+  });
+  if (expiresAt === undefined)
+    return [element('option', { value: '' }, 'until you revoke it'), ...options];
+  const longest = `until ${formatTime(expiresAt)}, like the token of this page`;
+  const shorter = options.filter(({ value }) => Date.parse(value) < Date.parse(expiresAt));
+  return [element('option', { value: '' }, longest), ...shorter];
+}
 
-  #showSecret(token: string): void {
-    setText('tokens-secret', token);
-    setText('tokens-copied', '');
-    this.#drawForm();
-  }
+function showSecret(token: string): void {
+  setText('tokens-secret', token);
+  setText('tokens-copied', '');
+  drawForm();
+}
 
-  /** While there is a secret to save, it replaces the form. */
-  #drawForm(): void {
-    const { canCreateTokens } = this.connection;
-    const hasSecret = byId('tokens-secret', HTMLElement).textContent !== '';
-    show('tokens-new', hasSecret);
-    show('tokens-form', !hasSecret && canCreateTokens);
-    show('tokens-lead', canCreateTokens);
-    show('tokens-refused', !canCreateTokens);
-  }
+/** While there is a secret to save, it replaces the form. */
+function drawForm(): void {
+  const hasSecret = secret.textContent !== '';
+  show('tokens-new', hasSecret);
+  show('tokens-form', !hasSecret && canCreateTokens());
+  show('tokens-lead', canCreateTokens());
+  show('tokens-refused', !canCreateTokens());
+}
+
+function activeEntry(token: OwnToken): HTMLElement {
+  const { id, current } = token;
+  const title = titleOf(token);
+  const revoke = async () => {
+    await tokensDialog.change(async () => {
+      if (!current) return store.revokeToken(id);
+      await store.revokeOwnToken();
+      await signOut();
+    });
+    return sentence`Revoked “${title}”.`;
+  };
+  const button = tokensDialog.button(['Revoke', title], revoke, () => questionAbout(token));
+  const badge = element('span', { className: 'badge' }, 'this page');
+  return entryOf(title, factsOf(token), ...(current ? [badge] : []), button);
 }
 
 function questionAbout(token: OwnToken): Question {
@@ -130,7 +119,7 @@ function questionAbout(token: OwnToken): Question {
     const text = 'Everything that uses this token stops working. You cannot undo this.';
     return { title: sentence`Revoke the token “${titleOf(token)}”?`, text, action };
   }
-  const unsaved = byId('tokens-new', HTMLElement).hidden ? '' : ' Save the new token first.';
+  const unsaved = secret.textContent === '' ? '' : ' Save the new token first.';
   const text = `You are signed out, and everything else that uses this token stops working.${unsaved}`;
   return { title: 'Revoke the token of this page?', text, action };
 }
@@ -152,10 +141,4 @@ function factsOf(token: OwnToken): string[] {
   else if (!current) facts.push('never used');
   if (token.label !== '') facts.push(id);
   return facts;
-}
-
-/** How long a token is valid that expires with this one. */
-function untilText(expiresAt: string | undefined): string {
-  if (expiresAt === undefined) return 'until you revoke it';
-  return `until ${formatTime(expiresAt)}, like the token of this page`;
 }

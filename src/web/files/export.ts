@@ -1,13 +1,15 @@
 /**
  * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
-import type { Plant, PlantStore } from '../../client/client.ts';
+import type { Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
 import { textFields } from '../../client/types.ts';
-import { byId, element, onPress } from '../shared/dom.ts';
+import { store } from '../session/session.ts';
+import { element } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import { pagesOf, type View } from '../table/view.ts';
+import { view } from '../table/plants.ts';
+import { pagesOf } from '../table/view.ts';
 
 const fields = ['id', ...textFields] as const;
 type Exported = Pick<Plant, (typeof fields)[number]>;
@@ -28,38 +30,30 @@ const formats = {
   },
 };
 
-/** Exports when its buttons are pressed. `viewOf` returns the current view. */
-export function offerExport(store: PlantStore, viewOf: () => View): void {
-  let running = new AbortController();
+let running = new AbortController();
 
-  async function exportAs(extension: keyof typeof formats): Promise<void> {
-    running.abort();
-    byId('export', HTMLElement).hidePopover();
-    const { type, start, row, end } = formats[extension];
-    const { signal } = (running = new AbortController());
-    const cancel = element('button', { type: 'button' }, 'Cancel');
-    cancel.addEventListener('click', () => running.abort());
-    const closeMessage = toast('Exporting …', cancel);
-    try {
-      // A Blob can be larger than the memory of the page: browsers move it to the disk.
-      let file = new Blob([start], { type });
-      let count = 0;
-      for await (const plants of pagesOf(store, viewOf(), { signal })) {
-        const rows = plants.map((plant, at) => row(plant, count + at === 0));
-        file = new Blob([file, ...rows], { type });
-        count += plants.length;
-      }
-      save(new Blob([file, end], { type }), `plants.${extension}`);
-      toast(`Exported ${countOf(count, 'plant')}.`);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      closeMessage();
+export async function exportAs(extension: keyof typeof formats): Promise<void> {
+  running.abort();
+  const { type, start, row, end } = formats[extension];
+  const { signal } = (running = new AbortController());
+  const cancel = element('button', { type: 'button' }, 'Cancel');
+  cancel.addEventListener('click', () => running.abort());
+  const closeMessage = toast('Exporting …', cancel);
+  try {
+    // A Blob can be larger than the memory of the page: browsers move it to the disk.
+    let file = new Blob([start], { type });
+    let count = 0;
+    for await (const plants of pagesOf(store, view, { signal })) {
+      const rows = plants.map((plant, at) => row(plant, count + at === 0));
+      file = new Blob([file, ...rows], { type });
+      count += plants.length;
     }
-  }
-
-  for (const format of ['csv', 'json'] as const) {
-    onPress(`export-${format}`, async () => exportAs(format));
+    save(new Blob([file, end], { type }), `plants.${extension}`);
+    toast(`Exported ${countOf(count, 'plant')}.`);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    closeMessage();
   }
 }
 

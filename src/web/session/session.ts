@@ -2,182 +2,208 @@
  * Who uses the page: signs in by a link or a pasted token, shows what the token grants, and asks for another one when
  * it stops working. The token is in the session storage of this tab, and nowhere else.
  */
-import { PlantStoreError, type Token } from '../../client/client.ts';
+import { PlantStoreError, type Scope, type Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
+import { setNotice } from '../shared/banner.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
 import { byId, hashParameter, onPress, sentence, setFacts, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
-import { Connection, serviceUrl, showTokenBanner } from './connection.ts';
+import { available, connect, leaving, serviceUrl } from './connection.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
-import { findToken, isOfService, Malformed } from './token.ts';
 
 /** Other services can have another path of the same origin. */
 const key = `plant-store.token ${serviceUrl.pathname}`;
+const renewDialog = byId('renew', HTMLDialogElement);
+const provider = SignOn.ofPage();
 
-export class Session {
-  readonly connection = new Connection(() => this.#renew());
-  readonly #onOpen: (info: Token) => void;
-  readonly #onLeave: () => void;
-  readonly #signOn = SignOn.ofPage();
-  readonly #signIn = this.#acceptToken('sign-in');
-  #renewed = () => {};
-  /** Ends the check of a token when another one is entered. */
-  #check = new AbortController();
+/** Calls the service with the token of the page. If it refuses the token, calls wait for another one. */
+export const store = connect(tokenAfter);
+/** What the token in use grants; undefined until somebody has signed in. */
+export let info: Token | undefined;
+let token = '';
+let renewing: Promise<void> | undefined;
+let renewed = () => {};
+/** Ends the check of a token when another one is entered. */
+let check = new AbortController();
+let onOpen = () => {};
 
-  /** `onOpen` is called when a store opens, or the scopes change; `onLeave` before the page is loaded again. */
-  constructor(onOpen: (info: Token) => void, onLeave: () => void) {
-    this.#onOpen = onOpen;
-    this.#onLeave = onLeave;
-    this.#acceptToken('renew');
-    onPress('renew-later', () => byId('renew', HTMLDialogElement).close());
-    onPress('sign-out', async () => this.signOut());
-    addEventListener('hashchange', () => void this.start());
-    if (this.#signOn !== undefined) this.#offer(this.#signOn);
-  }
+/** Whether the token of the page grants this. */
+export function can(scope: Scope): boolean {
+  return info?.scopes.includes(scope) === true;
+}
 
-  /** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
-  #acceptToken(name: string): Form {
-    const field = byId(`${name}-token`, HTMLInputElement);
-    const form = new Form(name, async () => {
-      try {
-        await this.#enter(findToken(field.value));
-        field.value = '';
-      } catch (error) {
-        form.fault('token', faultOf(error));
-      }
-    });
-    return form;
-  }
+/** The service refuses this with the tokens of an identity provider. */
+export function canCreateTokens(): boolean {
+  return isOfService(token);
+}
 
-  /** Shows the buttons that lead to the identity provider. */
-  #offer(signOn: SignOn): void {
-    setText('sign-in-start', `Sign in with ${signOn.host}`);
-    setText('renew-start', `Sign in again with ${signOn.host}`);
-    setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
-    for (const place of ['sign-in', 'renew']) {
-      show(`${place}-on`);
-      onPress(`${place}-start`, async () => {
-        setText(`${place}-on-fault`, '');
-        await signOn.start().catch((error: unknown) => showSignOnFault(place, error));
-      });
-    }
-  }
+const signInForm = tokenForm('sign-in');
+tokenForm('renew');
+if (provider !== undefined) offer(provider);
+onPress('sign-out', signOut);
 
-  get #isOpen(): boolean {
-    return this.connection.info !== undefined;
-  }
+/** Opens a store. `opened` is called when one opens, or the scopes change. */
+export async function start(opened: () => void): Promise<void> {
+  onOpen = opened;
+  addEventListener('hashchange', () => void open());
+  await open();
+}
 
-  /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
-  async start(): Promise<void> {
-    const link = hashParameter('token');
-    if (link === undefined && this.#isOpen) return;
-    show('sign-in', false);
-    show('opening', !this.#isOpen);
+/** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
+function tokenForm(name: string): Form {
+  const field = byId(`${name}-token`, HTMLInputElement);
+  const form = new Form(name, async () => {
     try {
-      if (!this.#isOpen) await this.#openAgain(link);
-      show('opening', !this.#isOpen);
-      if (link !== undefined) await this.#enter(findToken(link), { isLink: true });
+      await enter(findToken(field.value));
+      field.value = '';
     } catch (error) {
-      if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
-      else if (!this.#isOpen) this.#signIn.fault('token', faultOf(error));
-      else toast(`The link did not open a store. ${faultOf(error)}`);
-    } finally {
-      // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
-      if (link !== undefined && link === hashParameter('token')) {
-        history.replaceState(null, '', location.pathname + location.search);
-      }
-      show('opening', false);
-      show('sign-in', !this.#isOpen);
+      form.fault('token', faultOf(error));
     }
-  }
+  });
+  return form;
+}
 
-  /** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
-  async #openAgain(link: string | undefined): Promise<void> {
-    const stored = recall(key);
-    const signedOn = await this.#signOn?.finish().catch((error: unknown) => {
-      if (!(error instanceof SignOnFailed) || (stored ?? link) === undefined) throw error;
-      toast(error.message); // an address that anybody can make up must not sign the user out
-      return undefined;
+/** Shows the buttons that lead to the identity provider. */
+function offer({ host }: SignOn): void {
+  setText('sign-in-start', `Sign in with ${host}`);
+  setText('renew-start', `Sign in again with ${host}`);
+  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
+  for (const place of ['sign-in', 'renew']) {
+    show(`${place}-on`);
+    onPress(`${place}-start`, async () => {
+      setText(`${place}-on-fault`, '');
+      await provider?.start().catch((error: unknown) => showSignOnFault(place, error));
     });
-    const token = signedOn ?? stored;
-    if (token === undefined || token === link) return;
-    await this.#enter(token).catch(async (error: unknown) => {
-      if (!(error instanceof PlantStoreError)) throw error;
-      if (error.status === 401 && (await this.#refresh())) return;
-      if (link === undefined) throw error;
-    });
-  }
-
-  /** Gets another token without the user. Resolves to false if that is not possible. */
-  async #refresh(): Promise<boolean> {
-    const token = await this.#signOn?.refresh();
-    if (token === undefined) return false;
-    try {
-      await this.#enter(token);
-      return true;
-    } catch (error) {
-      if (error instanceof PlantStoreError) return false;
-      throw error;
-    }
-  }
-
-  /** Asks for another token while the page stays as it is, unless it can get one without the user. */
-  async #renew(): Promise<void> {
-    if (await this.#refresh()) return;
-    showTokenBanner();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#renewed = resolve;
-    byId('renew', HTMLDialogElement).showModal();
-    await promise;
-  }
-
-  /** Checks a token, and uses it from now on. */
-  async #enter(token: string, { isLink = false } = {}): Promise<void> {
-    this.#check.abort();
-    const { signal } = (this.#check = new AbortController());
-    const info = await this.connection.connect(token).token({ signal });
-    const before = this.connection.info;
-    if (before && (before.store !== info.store || before.user !== info.user)) {
-      if (isLink && !(await confirm(questionAbout(before, info)))) return;
-      return this.#leave(token);
-    }
-    this.connection.use(token, info);
-    remember(key, token);
-    if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
-    showIdentity(info);
-    show('sign-in', false);
-    byId('renew', HTMLDialogElement).close(); // a link can come while the page asks for another token
-    this.#renewed();
-    if (before?.scopes.join() !== info.scopes.join()) this.#onOpen(info);
-  }
-
-  async signOut(): Promise<never> {
-    history.replaceState(null, '', serviceUrl);
-    return this.#leave(undefined);
-  }
-
-  /**
-   * Loads the page again, with the token of another user or without one. So nothing of this user stays in memory, and
-   * nothing that they have begun happens in the name of the next one.
-   */
-  async #leave(next: string | undefined): Promise<never> {
-    this.#onLeave();
-    this.#check.abort();
-    this.#signOn?.end();
-    remember(key, next);
-    forgetSignOn();
-    location.reload();
-    return new Promise(() => {}); // whoever waits for it ends with the page
   }
 }
 
+/** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
+async function open(): Promise<void> {
+  const link = hashParameter('token');
+  if (link === undefined && info !== undefined) return;
+  show('sign-in', false);
+  show('opening', info === undefined);
+  try {
+    if (info === undefined) await openAgain(link);
+    show('opening', info === undefined);
+    if (link !== undefined) await enter(findToken(link), { isLink: true });
+  } catch (error) {
+    if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
+    else if (info === undefined) signInForm.fault('token', faultOf(error));
+    else toast(`The link did not open a store. ${faultOf(error)}`);
+  } finally {
+    // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
+    if (link !== undefined && link === hashParameter('token')) {
+      history.replaceState(null, '', location.pathname + location.search);
+    }
+    show('opening', false);
+    show('sign-in', info === undefined);
+  }
+}
+
+/** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
+async function openAgain(link: string | undefined): Promise<void> {
+  const stored = recall(key);
+  const signedOn = await provider?.finish().catch((error: unknown) => {
+    if (!(error instanceof SignOnFailed) || (stored ?? link) === undefined) throw error;
+    toast(error.message); // an address that anybody can make up must not sign the user out
+    return undefined;
+  });
+  const known = signedOn ?? stored;
+  if (known === undefined || known === link) return;
+  await enter(known).catch(async (error: unknown) => {
+    if (!(error instanceof PlantStoreError)) throw error;
+    if (error.status === 401 && (await refresh())) return;
+    if (link === undefined) throw error;
+  });
+}
+
+/** Gets another token without the user. Resolves to false if that is not possible. */
+async function refresh(): Promise<boolean> {
+  const another = await provider?.refresh();
+  if (another === undefined) return false;
+  try {
+    await enter(another);
+    return true;
+  } catch (error) {
+    if (error instanceof PlantStoreError) return false;
+    throw error;
+  }
+}
+
+/** The token for a call. If the service has refused the one in use, all calls wait for the next one. */
+async function tokenAfter(refused: string | undefined): Promise<string> {
+  await available(); // a new call would fail too
+  // Another call may have got a new token meanwhile.
+  if (refused !== token) return token;
+  renewing ??= renew().finally(() => {
+    renewing = undefined; // after an error too, so that the next call asks again
+    setNotice('token', undefined);
+  });
+  await renewing;
+  return token;
+}
+
+/** Asks for another token while the page stays as it is, unless it can get one without the user. */
+async function renew(): Promise<void> {
+  if (await refresh()) return;
+  setNotice('token', {
+    title: 'Your token no longer works.',
+    text: 'The page keeps what it shows.',
+    action: 'Paste another token',
+    onAction: () => renewDialog.showModal(),
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  renewed = resolve;
+  renewDialog.showModal();
+  await promise;
+}
+
+/** Checks a token, and uses it from now on. */
+async function enter(entered: string, { isLink = false } = {}): Promise<void> {
+  check.abort();
+  const { signal } = (check = new AbortController());
+  const granted = await connect(entered).token({ signal });
+  const before = info;
+  if (before && (before.store !== granted.store || before.user !== granted.user)) {
+    if (isLink && !(await confirm(questionAbout(before, granted)))) return;
+    return leave(entered);
+  }
+  [token, info] = [entered, granted];
+  remember(key, token);
+  if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
+  showIdentity(granted);
+  show('sign-in', false);
+  renewDialog.close(); // a link can come while the page asks for another token
+  renewed();
+  if (before?.scopes.join() !== granted.scopes.join()) onOpen();
+}
+
+export async function signOut(): Promise<never> {
+  history.replaceState(null, '', serviceUrl);
+  return leave(undefined);
+}
+
+/**
+ * Loads the page again, with the token of another user or without one. So nothing of this user stays in memory, and
+ * nothing that they have begun happens in the name of the next one.
+ */
+async function leave(next: string | undefined): Promise<never> {
+  leaving.abort();
+  check.abort();
+  remember(key, next);
+  forgetSignOn();
+  location.reload();
+  return new Promise(() => {}); // whoever waits for it ends with the page
+}
+
 /** Whoever follows a link may not know that it is for another user. */
-function questionAbout(before: Token, { store, user }: Token): Question {
+function questionAbout(before: Token, next: Token): Question {
   return {
-    title: sentence`Open the store “${store}” as “${user}”?`,
+    title: sentence`Open the store “${next.store}” as “${next.user}”?`,
     text: sentence`The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
   };
@@ -188,6 +214,26 @@ function showSignOnFault(place: string, error: unknown): void {
   setText(`${place}-on-fault`, error.message);
 }
 
+/** What is wrong with a pasted token, for the person who pasted it. */
+class Malformed extends Error {
+  override readonly name = 'Malformed';
+}
+
+/**
+ * The token in a text that a person pasted: a token, a link, or a whole header. Throws a Malformed: the page sends
+ * nothing else, because it could be the password of something else.
+ */
+function findToken(text: string): string {
+  const [found] = /plant_[0-9A-Za-z]{58}(?![0-9A-Za-z])/.exec(text) ?? [];
+  if (found !== undefined) return found;
+  throw new Malformed('Paste the whole token: it starts with "plant_" and has 64 characters.');
+}
+
+/** Whether the service has created this token, and not an identity provider. */
+function isOfService(which: string): boolean {
+  return which.startsWith('plant_');
+}
+
 /** What is wrong with a token. Throws other errors. */
 function faultOf(error: unknown): string {
   if (error instanceof Malformed) return error.message;
@@ -195,16 +241,16 @@ function faultOf(error: unknown): string {
   throw error;
 }
 
-function showIdentity({ user, store, role, scopes, expiresAt, id }: Token): void {
-  document.title = printable(`${store} · Plant Store`);
-  setText('store-name', store);
+function showIdentity({ user, store: name, role, scopes, expiresAt, id }: Token): void {
+  document.title = printable(`${name} · Plant Store`);
+  setText('store-name', name);
   setText('who-user', user);
   show('store-name');
   show('who');
-  show('who-badge', !scopes.includes('plants:write'));
+  document.body.dataset['scopes'] = scopes.join(' '); // controls.css shows what these grant
   setFacts('identity-facts', {
     User: user,
-    Store: store,
+    Store: name,
     Role:
       role === 'manager'
         ? 'Manager: all plants of the store'

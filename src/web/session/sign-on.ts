@@ -4,7 +4,7 @@
  */
 import { maxRequestMs } from '../../client/retry-rules.ts';
 import { recall, remember } from '../shared/remember.ts';
-import { serviceUrl } from './connection.ts';
+import { leaving, serviceUrl } from './connection.ts';
 
 /** What the service puts into the page if it has an identity provider (src/http/routes/web.ts). */
 interface Settings {
@@ -36,7 +36,6 @@ export class SignOnFailed extends Error {
 
 export class SignOn {
   readonly #settings: Settings;
-  readonly #end = new AbortController();
   /** The name of the provider for people. */
   readonly host: string;
 
@@ -124,11 +123,6 @@ export class SignOn {
     }
   }
 
-  /** Call it at sign-out: a token that was requested before must not arrive after it. */
-  end(): void {
-    this.#end.abort();
-  }
-
   async #request(parameters: Record<string, string>): Promise<Record<string, unknown>> {
     const endpoint = await this.#endpoint('token_endpoint');
     const body = new URLSearchParams({ ...parameters, client_id: this.#settings.clientId });
@@ -149,7 +143,7 @@ export class SignOn {
   }
 
   async #fetchJson(url: string | URL, init: RequestInit = {}): Promise<Record<string, unknown>> {
-    const signal = AbortSignal.any([AbortSignal.timeout(maxRequestMs), this.#end.signal]);
+    const signal = AbortSignal.any([AbortSignal.timeout(maxRequestMs), leaving.signal]);
     const response = await fetch(url, { ...init, signal, credentials: 'omit' }).catch(() => {
       throw new SignOnFailed(
         `${this.host} does not respond, or does not accept this page. Try again later.`,

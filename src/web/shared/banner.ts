@@ -11,6 +11,11 @@ interface Notice {
   onAction: () => void;
 }
 
+/** What a notice can be about. The banner shows the first one: another token cannot be checked without the service. */
+const notices: { service: Notice | undefined; token: Notice | undefined } = {
+  service: undefined,
+  token: undefined,
+};
 let current: Notice | undefined;
 onPress('connection-action', act);
 
@@ -19,25 +24,18 @@ export function act(): void {
   current?.onAction();
 }
 
-/** Replaces the current notice. Screen readers announce it if its title is another one. */
-export function showBanner(notice: Notice): void {
-  const isOther = current?.title !== notice.title;
-  current = notice;
-  setText('connection-title', notice.title);
-  setText('connection-text', notice.text);
-  setText('connection-action', notice.action);
-  show('connection');
-  repeatInDialogs(`${notice.title} ${notice.text}`);
-  if (isOther) announce(`${notice.title} ${notice.text}`);
-}
-
-export function hideBanner(): void {
-  current = undefined;
-  show('connection', false);
-  repeatInDialogs('');
-}
-
-/** Dialogs cover the banner. */
-function repeatInDialogs(text: string): void {
-  for (const copy of document.querySelectorAll('[data-connection]')) copy.textContent = text;
+/** Sets or removes a notice. Screen readers announce what the banner shows if its title is another one. */
+export function setNotice(about: keyof typeof notices, notice: Notice | undefined): void {
+  notices[about] = notice;
+  const before = current;
+  current = notices.service ?? notices.token;
+  show('connection', current !== undefined);
+  const { title = '', text = '', action = '' } = current ?? {};
+  setText('connection-title', title);
+  setText('connection-text', text);
+  setText('connection-action', action);
+  // Dialogs cover the banner.
+  const whole = `${title} ${text}`.trim();
+  for (const copy of document.querySelectorAll('[data-connection]')) copy.textContent = whole;
+  if (current !== undefined && before?.title !== title) announce(whole);
 }

@@ -84,6 +84,18 @@ export function show(id: string, visible = true): void {
   });
 }
 
+const listeners: (() => void)[] = [];
+
+/** Draws a part of the page again after each change of what the page shows. */
+export function onChange(draw: () => void): void {
+  listeners.push(draw);
+}
+
+/** Call it when something has changed that other parts of the page show too. */
+export function changed(): void {
+  for (const draw of listeners) draw();
+}
+
 /** Returns a function that draws in the next frame, once for all calls until then. */
 export function inNextFrame(draw: () => void): () => void {
   let isPlanned = false;

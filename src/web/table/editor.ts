@@ -2,145 +2,138 @@
  * The fields that replace the row of a plant. They are above the table, because its rows exist only while they are
  * visible. A change is saved only if nobody else has changed the plant meanwhile; otherwise, the user chooses.
  */
-import type { Plant, PlantPatch, PlantStore } from '../../client/client.ts';
+import type { Plant, PlantPatch } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
 import { optionalTexts } from '../../client/types.ts';
-import { byId, joined, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
+import { store } from '../session/session.ts';
+import {
+  byId,
+  changed,
+  joined,
+  onPress,
+  sentence,
+  setText,
+  show,
+  type Text,
+} from '../shared/dom.ts';
 import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
-import { ifFound } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
+import { ifFound, removePlant, updatePlant } from './plants.ts';
 
-interface EditorActions {
-  /** Called with the plant as it is now in the service. */
-  onRead: (plant: Plant) => void;
-  /** Called if the plant is gone. */
-  onGone: (plant: Plant) => void;
+export const editor = byId('edit', HTMLElement);
+/** The plant that is edited, as its row showed it. */
+export let edited: Plant | undefined;
+/** The plant as it was when it was last read, and its entity tag. */
+let read: { plant: Plant; etag: string } | undefined;
+const nameField = byId('edit-name', HTMLInputElement);
+const inputs = textInputs('edit');
+const form = new Form('edit', save);
+
+onPress('edit-cancel', close);
+editor.addEventListener('keydown', ({ key, isComposing }) => {
+  if (key === 'Escape' && !isComposing) close();
+});
+
+/** Turns the row of a plant into fields. Reads the plant, because its row can be minutes old. */
+export async function edit(plant: Plant): Promise<void> {
+  if (isChanged()) return nameField.focus(); // what was typed is not lost
+  edited = plant;
+  read = undefined;
+  editor.ariaLabel = `Edit plant ${plant.id}`;
+  form.clear();
+  ask(undefined);
+  fillIn(plant);
+  show('edit');
+  nameField.focus();
+  changed(); // the table moves the fields to the row
+  const current = await reread(plant);
+  if (edited !== plant || current === undefined) return;
+  fillIn(current);
+  nameField.select();
 }
 
-export class Editor {
-  readonly element = byId('edit', HTMLElement);
-  /** The plant that is edited, as its row showed it. */
-  plant: Plant | undefined;
-  readonly #store: PlantStore;
-  readonly #actions: EditorActions;
-  readonly #name = byId('edit-name', HTMLInputElement);
-  readonly #inputs = textInputs('edit');
-  readonly #form = new Form('edit', () => this.#save());
-  /** The plant as it was when it was last read, and its entity tag. */
-  #read: { plant: Plant; etag: string } | undefined;
+export function closeUnlessChanged(): void {
+  if (!isChanged()) close();
+}
 
-  constructor(store: PlantStore, actions: EditorActions) {
-    this.#store = store;
-    this.#actions = actions;
-    onPress('edit-cancel', () => this.#close());
-    this.element.addEventListener('keydown', ({ key, isComposing }) => {
-      if (key === 'Escape' && !isComposing) this.#close();
-    });
+function isChanged(): boolean {
+  const before = read?.plant;
+  if (before === undefined) return false;
+  return inputs.some(({ field, input }) => input.value !== before[field]);
+}
+
+function close(): void {
+  edited = undefined;
+  read = undefined;
+  show('edit', false);
+}
+
+/** Fields that are not read yet cannot be changed. */
+function fillIn(plant: Plant): void {
+  for (const { field, input } of inputs) {
+    input.value = plant[field];
+    input.readOnly = read === undefined;
   }
+}
 
-  /** Reads the plant, because its row can be minutes old. */
-  async open(plant: Plant): Promise<void> {
-    if (this.#isChanged) return this.#name.focus(); // what was typed is not lost
-    this.plant = plant;
-    this.#read = undefined;
-    this.element.ariaLabel = `Edit plant ${plant.id}`;
-    this.#form.clear();
-    this.#ask(undefined);
-    this.#fill(plant);
-    show('edit');
-    this.#name.focus();
-    const current = await this.#reread(plant);
-    if (this.plant !== plant || current === undefined) return;
-    this.#fill(current);
-    this.#name.select();
+/** Gets the plant as it is now. If it is gone, the editor closes. */
+async function reread(plant: Plant): Promise<Plant | undefined> {
+  const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
+  if (current === undefined) {
+    removePlant(plant.id);
+    if (edited === plant) close();
+    toast(sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
+    return undefined;
   }
+  updatePlant(current.plant);
+  if (edited === plant) read = current;
+  return current.plant;
+}
 
-  closeUnlessChanged(): void {
-    if (!this.#isChanged) this.#close();
+async function save(): Promise<void> {
+  const plant = edited;
+  if (plant === undefined || read === undefined) return;
+  if (!isChanged()) return close();
+  const { plant: before, etag } = read;
+  const name = nameField.value;
+  const patch: PlantPatch = {};
+  for (const { field, input } of inputs) {
+    if (input.value !== before[field]) patch[field] = input.value;
   }
-
-  get #isChanged(): boolean {
-    const before = this.#read?.plant;
-    if (before === undefined) return false;
-    return this.#inputs.some(({ field, input }) => input.value !== before[field]);
-  }
-
-  #close(): void {
-    this.plant = undefined;
-    this.#read = undefined;
-    show('edit', false);
-  }
-
-  /** Fields that are not read yet cannot be changed. */
-  #fill(plant: Plant): void {
-    for (const { field, input } of this.#inputs) {
-      input.value = plant[field];
-      input.readOnly = this.#read === undefined;
+  try {
+    updatePlant(await store.update(plant.id, patch, { ifMatch: etag, fields: rowFields }));
+  } catch (error) {
+    const isLate = isProblem(error, 'precondition-failed');
+    const isReadOnly = isProblem(error, 'plant-read-only');
+    if (!isLate && !isReadOnly && !isProblem(error, 'plant-not-found')) throw error;
+    const theirs = await reread(plant);
+    if (theirs === undefined) return;
+    if (!isLate) throw error;
+    if (edited !== plant) return; // the user has left meanwhile
+    if (read.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
+    // Only what this user has changed is theirs to choose about.
+    for (const { field, input } of inputs) {
+      if (patch[field] === undefined) input.value = theirs[field];
     }
+    if (isChanged()) return ask(textOf(theirs));
   }
+  if (edited === plant) close();
+  announce(sentence`Saved “${name}”.`);
+}
 
-  /** Gets the plant as it is now. If it is gone, the editor closes. */
-  async #reread(plant: Plant): Promise<Plant | undefined> {
-    const read = await ifFound(this.#store.getWithETag(plant.id, { fields: rowFields }));
-    if (read === undefined) {
-      this.#actions.onGone(plant);
-      if (this.plant === plant) this.#close();
-      toast(sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
-      return undefined;
-    }
-    this.#actions.onRead(read.plant);
-    if (this.plant === plant) this.#read = read;
-    return read.plant;
-  }
-
-  async #save(): Promise<void> {
-    const { plant } = this;
-    if (plant === undefined || this.#read === undefined) return;
-    if (!this.#isChanged) return this.#close();
-    const { plant: before, etag } = this.#read;
-    const name = this.#name.value;
-    const patch: PlantPatch = {};
-    for (const { field, input } of this.#inputs) {
-      if (input.value !== before[field]) patch[field] = input.value;
-    }
-    const options = { ifMatch: etag, fields: rowFields };
-    try {
-      this.#actions.onRead(await this.#store.update(plant.id, patch, options));
-    } catch (error) {
-      const isLate = isProblem(error, 'precondition-failed');
-      const isReadOnly = isProblem(error, 'plant-read-only');
-      if (!isLate && !isReadOnly && !isProblem(error, 'plant-not-found')) throw error;
-      const theirs = await this.#reread(plant);
-      if (theirs === undefined) return;
-      if (!isLate) throw error;
-      if (this.plant !== plant) return; // the user has left meanwhile
-      if (this.#read?.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
-      // Only what this user has changed is theirs to choose about.
-      for (const { field, input } of this.#inputs) {
-        if (patch[field] === undefined) input.value = theirs[field];
-      }
-      if (this.#isChanged) return this.#ask(textOf(theirs));
-    }
-    if (this.plant === plant) this.#close();
-    announce(sentence`Saved “${name}”.`);
-  }
-
-  /** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */
-  #ask(theirs: Text | undefined): void {
-    const isChoice = theirs !== undefined;
-    setText(
-      'edit-choice',
-      isChoice ? sentence`Somebody changed this plant meanwhile: ${theirs}.` : '',
-    );
-    setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
-    setText('edit-save', isChoice ? 'Save mine' : 'Save');
-    if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
-  }
+/** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */
+function ask(theirs: Text | undefined): void {
+  const isChoice = theirs !== undefined;
+  const choice = isChoice ? sentence`Somebody changed this plant meanwhile: ${theirs}.` : '';
+  setText('edit-choice', choice);
+  setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
+  setText('edit-save', isChoice ? 'Save mine' : 'Save');
+  if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
 }
 
 function textOf(plant: Plant): Text {
-  const others = optionalTexts.map((field) => plant[field]).filter((text) => text !== '');
   const { name } = plant;
+  const others = optionalTexts.map((field) => plant[field]).filter((text) => text !== '');
   return others.length === 0 ? sentence`“${name}”` : sentence`“${name}” (${joined(others, ', ')})`;
 }

@@ -21,6 +21,8 @@ export class PlantList {
   readonly #onChange: () => void;
   /** In the order of their ids. */
   #plants: Plant[] = [];
+  /** The row that the keyboard is in: the last one that was chosen, or added. */
+  active = 0;
   /** Plants that changed since the last read began, undefined if removed: its answer can be older than that. */
   readonly #changed = new Map<number, Plant | undefined>();
   /** The names of the owners of all plants that were here. */
@@ -54,6 +56,11 @@ export class PlantList {
     return this.#plants.slice(first, end);
   }
 
+  /** The plant in a row. */
+  at(row: number): Plant | undefined {
+    return this.#plants[row];
+  }
+
   /** The rows between two plants, both included. */
   between(one: number, other: number): Plant[] {
     const [first, last] = [Math.min(one, other), Math.max(one, other)];
@@ -81,20 +88,20 @@ export class PlantList {
     return this.#plants.findIndex((plant) => plant.id === id);
   }
 
-  /** Shows a plant that was added, if its place in the list is known. Returns its row. */
-  add(plant: Plant): number | undefined {
+  /** Shows a plant that was added, if its place in the list is known, and moves the keyboard to it. */
+  add(plant: Plant): void {
     const { id } = plant;
     this.#changed.set(id, plant);
     this.owners.add(plant.owner);
     const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
     if (row === this.count && !this.isComplete) {
       this.#hasGrown = true;
-      return undefined;
+      return;
     }
     const isThere = this.#plants[row]?.id === id; // it was read meanwhile, or the page did not see it go
     this.#plants.splice(row, isThere ? 1 : 0, plant);
+    this.active = row;
     this.#onChange();
-    return row;
   }
 
   /** Shows a plant as it is now, if it has a row. */
@@ -106,7 +113,7 @@ export class PlantList {
   }
 
   /** Removes the row of a plant that is gone. */
-  remove({ id }: Plant): void {
+  remove(id: number): void {
     this.#changed.set(id, undefined);
     this.#plants = this.#plants.filter((plant) => plant.id !== id);
     this.#onChange();

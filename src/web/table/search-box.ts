@@ -3,45 +3,42 @@
  * is for the text that the box has then.
  */
 import { byId } from '../shared/dom.ts';
+import { announce } from '../shared/toast.ts';
+import { list, search, view } from './plants.ts';
 import { isText } from './view.ts';
 
-export class SearchBox {
-  readonly #input = byId('search-input', HTMLInputElement);
-  readonly #find: (text: string | undefined) => Promise<void>;
-  #isBusy = false;
-  /** What was searched last; undefined if all plants are shown. */
-  #text: string | undefined;
+const input = byId('search-input', HTMLInputElement);
+let isBusy = false;
+/** What was searched last; undefined if all plants are shown. */
+let searched: string | undefined;
 
-  /** `find` shows the plants that contain a text, or all of them. */
-  constructor(find: (text: string | undefined) => Promise<void>) {
-    this.#find = find;
-    this.#input.addEventListener('input', () => void this.#search());
-    byId('search', HTMLFormElement).addEventListener('submit', (event) => event.preventDefault());
-  }
+input.addEventListener('input', () => void searchTyped());
+byId('search', HTMLFormElement).addEventListener('submit', (event) => event.preventDefault());
 
-  /** Shows a text that is searched already. */
-  set(text: string | undefined): void {
-    if (this.#text === text) return; // what is being typed is newer
-    this.#text = text;
-    this.#input.value = text ?? '';
-  }
+/** Shows the text of the view. */
+export function drawSearchBox(): void {
+  if (isBusy || view.q === searched) return; // what is being typed is newer
+  searched = view.q;
+  input.value = view.q ?? '';
+}
 
-  get #wanted(): string | undefined {
-    const text = this.#input.value.trim();
-    return isText(text) ? text : undefined;
-  }
+function typed(): string | undefined {
+  const text = input.value.trim();
+  return isText(text) ? text : undefined;
+}
 
-  async #search(): Promise<void> {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    try {
-      while (this.#wanted !== this.#text) {
-        this.#text = this.#wanted;
-        // oxlint-disable-next-line no-await-in-loop -- one at a time
-        await this.#find(this.#text);
-      }
-    } finally {
-      this.#isBusy = false;
+async function searchTyped(): Promise<void> {
+  if (isBusy) return;
+  isBusy = true;
+  try {
+    while (typed() !== searched) {
+      searched = typed();
+      // oxlint-disable-next-line no-await-in-loop -- one at a time
+      const isShown = await search(searched);
+      const text = list?.count === 0 ? 'no-match-title' : 'store-count';
+      if (isShown) announce(byId(text, HTMLElement).textContent);
     }
+  } finally {
+    isBusy = false;
   }
 }

@@ -2,60 +2,53 @@
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
 import type { Plant } from '../../client/client.ts';
-import { onPress, setText, show } from '../shared/dom.ts';
+import { changed, setText, show } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
-import { isWritable } from './plant-list.ts';
+import { isWritable, type PlantList } from './plant-list.ts';
+import { list } from './plants.ts';
 
 /** No more than this can be deleted by one mistake. */
 const maxSelected = 200;
 
-export class Selection {
-  readonly #selected = new Map<number, Plant>();
-  readonly #onChange: () => void;
+/** By their ids. */
+const selected = new Map<number, Plant>();
+let listOfSelected: PlantList | undefined;
 
-  constructor({ onChange, onDelete }: { onChange: () => void; onDelete: () => Promise<void> }) {
-    this.#onChange = onChange;
-    onPress('selection-clear', () => this.clear());
-    onPress('selection-delete', onDelete);
-  }
+export function drawSelection(): void {
+  if (list !== listOfSelected) selected.clear();
+  listOfSelected = list;
+  setText('selection-count', `${countOf(selected.size, 'plant')} selected`);
+  show('selection', selected.size > 0);
+  show('toolbar', selected.size === 0);
+}
 
-  get plants(): Plant[] {
-    return [...this.#selected.values()];
-  }
+export function selectedPlants(): Plant[] {
+  return [...selected.values()];
+}
 
-  has(plant: Plant | undefined): boolean {
-    return plant !== undefined && this.#selected.has(plant.id);
-  }
+export function isSelected(plant: Plant | undefined): boolean {
+  return plant !== undefined && selected.has(plant.id);
+}
 
-  toggle(plant: Plant): void {
-    if (this.#selected.delete(plant.id)) this.#changed();
-    else this.add([plant]);
-  }
+export function toggle(plant: Plant): void {
+  if (selected.delete(plant.id)) changed();
+  else select([plant]);
+}
 
-  /** Adds all that the user can change, or says why it adds none. */
-  add(plants: readonly Plant[]): boolean {
-    const added = plants.filter((plant) => isWritable(plant) && !this.has(plant));
-    if (this.#selected.size + added.length > maxSelected) {
-      toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
-      return false;
-    }
-    for (const plant of added) this.#selected.set(plant.id, plant);
-    this.#changed();
-    return true;
+/** Adds all that the user can change, or says why it adds none. */
+export function select(plants: readonly Plant[]): boolean {
+  const added = plants.filter((plant) => isWritable(plant) && !isSelected(plant));
+  if (selected.size + added.length > maxSelected) {
+    toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
+    return false;
   }
+  for (const plant of added) selected.set(plant.id, plant);
+  changed();
+  return true;
+}
 
-  clear(): void {
-    if (this.#selected.size === 0) return;
-    this.#selected.clear();
-    this.#changed();
-  }
-
-  #changed(): void {
-    const count = this.#selected.size;
-    setText('selection-count', `${countOf(count, 'plant')} selected`);
-    show('selection', count > 0);
-    show('toolbar', count === 0);
-    this.#onChange();
-  }
+export function clearSelection(): void {
+  selected.clear();
+  changed();
 }

@@ -1,0 +1,86 @@
+/**
+ * What the commands of the operator have in common: they open a database, find stores and users by name, and print
+ * their result as text for people, or with --json as JSON.
+ */
+import type { Command } from '@commander-js/extra-typings';
+import type { Identity, Role } from '../../access/access.ts';
+import { Refusal } from '../../refusal.ts';
+import type { Storage } from '../../storage.ts';
+import { openStorage } from '../database.ts';
+import { databaseFlag, examples } from '../options.ts';
+import { printed, type Result } from '../output.ts';
+import { tableOf, type Rows } from '../table.ts';
+
+/** Adds a command that opens a database. */
+export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {
+  return parent
+    .command(name)
+    .addOption(databaseFlag())
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', examples(lines));
+}
+
+/** Returns an action that opens the database, which must exist, and prints what `work` returns. */
+export function inDatabase<Args extends unknown[]>(
+  work: (storage: Storage, ...args: Args) => Promise<Result>,
+) {
+  return async function action(
+    this: { opts(): { database: string; json?: true | undefined } },
+    ...args: Args
+  ): Promise<void> {
+    await using storage = await openStorage(this.opts().database, { create: false });
+    await printed(() => work(storage, ...args)).call(this);
+  };
+}
+
+/** Returns an action that lists the rows that `read` returns: in these columns, or with all fields as JSON. */
+export function lists<Column extends string, Args extends unknown[]>(
+  columns: readonly Column[],
+  read: (storage: Storage, ...args: Args) => Promise<Rows<Column>>,
+) {
+  return inDatabase<Args>(async (...args) => {
+    const rows = await read(...args);
+    return { value: rows, text: tableOf(columns, rows) };
+  });
+}
+
+/** Throws Refusal if there is no such store. */
+export async function findStore(storage: Storage, name: string): Promise<number> {
+  const { store } = await storage.users.find(name);
+  if (store !== undefined) return store;
+  throw new Refusal(
+    `There is no store ${name}. List all stores with "npx plant-store store list".`,
+  );
+}
+
+/** Throws Refusal if there is no such user. */
+export async function findUser(
+  storage: Storage,
+  store: string,
+  name: string,
+): Promise<Identity & { role: Role }> {
+  const { user } = await storage.users.find(store, name);
+  if (user?.role !== undefined) return { ...user, role: user.role };
+  await findStore(storage, store);
+  throw noUser(store, name);
+}
+
+export function noUser(store: string, user: string): Refusal {
+  return new Refusal(
+    `Store ${store} has no user ${user}. List all users with "npx plant-store user list".`,
+  );
+}
+
+const pageRows = 500;
+
+/** All rows of a list. `read` returns up to `limit` rows: those after `last`, or the first ones. */
+export async function allPages<Row>(
+  read: (last: Row | undefined, limit: number) => Promise<Row[]>,
+): Promise<Row[]> {
+  const all: Row[] = [];
+  for (;;) {
+    const page = await read(all.at(-1), pageRows);
+    all.push(...page);
+    if (page.length < pageRows) return all;
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The plants that the page shows. Whatever adds, changes or removes one calls a function here, and what shows plants
+ * listens to `onChange`.
+ */
+import type { Plant } from '../../client/client.ts';
+import { printable } from '../../client/printable.ts';
+import { isProblem } from '../../client/problem.ts';
+import { can, store } from '../session/session.ts';
+import { byId, changed, element } from '../shared/dom.ts';
+import { pageSize, PlantList, rowFields } from './plant-list.ts';
+import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
+
+/** Which plants the table shows. */
+export let view: View = {};
+/** Undefined if the token of the page cannot read plants. */
+export let list: PlantList | undefined;
+/** The list of a search, until its first plants arrive. */
+let nextList: PlantList | undefined;
+/** Tags of the plants that were loaded, to suggest them. */
+const knownTags = new Set<string>();
+const maxKnownTags = 100;
+
+/** Shows what the address asks for. */
+export function showView(): void {
+  view = viewOfAddress();
+  reload();
+}
+
+addEventListener('hashchange', () => {
+  if (can('plants:read') && parametersOf(viewOfAddress()) !== parametersOf(view)) showView();
+});
+
+/** Shows another view. The back button returns to this one. */
+export function showOnly(wanted: View): void {
+  location.hash = parametersOf(wanted);
+}
+
+/** Shows only the plants with this tag, or all if it shows only them already. */
+export function toggleTag(tag: string): void {
+  showOnly({ ...view, tag: tag === view.tag ? undefined : tag });
+}
+
+/** Shows the plants of the view as they are now in the service, from the beginning. */
+export function reload(): void {
+  if (can('plants:read')) showList(openList());
+}
+
+/**
+ * Shows the plants that contain a text. Until they arrive, the table stays as it is, so that it does not flicker.
+ * Returns whether it shows them then.
+ */
+export async function search(q: string | undefined): Promise<boolean> {
+  list?.stop();
+  await list?.settled();
+  view = { ...view, q };
+  history.replaceState(null, '', `#${parametersOf(view)}`);
+  const opened = openList();
+  nextList = opened;
+  opened.see(0);
+  await opened.settled();
+  return list === opened;
+}
+
+/** The plants of the view. */
+function openList(): PlantList {
+  const filter = view;
+  const read = async (after: number | undefined) => {
+    const { value: plants = [] } = await pagesOf(store, filter, { pageSize, after }).next();
+    suggestTags(plants);
+    return plants;
+  };
+  const opened: PlantList = new PlantList(read, () => {
+    if (nextList === opened) showList(opened);
+    else if (list === opened) changed();
+  });
+  return opened;
+}
+
+function showList(opened: PlantList): void {
+  nextList = undefined;
+  list = opened;
+  changed();
+}
+
+/** Shows plants that are new here, if they are in the view. */
+export function addPlants(plants: readonly Plant[]): void {
+  suggestTags(plants);
+  if (view.q !== undefined) return reload(); // only the service knows what contains the text
+  for (const plant of plants) if (hasTag(view, plant)) (nextList ?? list)?.add(plant);
+}
+
+/** Shows a plant as it is now. Its row stays, also if the view would no longer have it. */
+export function updatePlant(plant: Plant): void {
+  suggestTags([plant]);
+  for (const each of [list, nextList]) each?.replace(plant);
+}
+
+export function removePlant(id: number): void {
+  for (const each of [list, nextList]) each?.remove(id);
+}
+
+/** Shows a plant as the service has it now; undefined if it is not there for this user. */
+export async function readPlant(id: number): Promise<Plant | undefined> {
+  const plant = await ifFound(store.get(id, { fields: rowFields }));
+  if (plant === undefined) removePlant(id);
+  else updatePlant(plant);
+  return plant;
+}
+
+/** What was read about a plant; undefined if it is not there for this user. */
+export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    return undefined;
+  }
+}
+
+function suggestTags(plants: readonly Plant[]): void {
+  // The browser shows suggestions as they are.
+  const tags = plants.map(({ tag }) => tag).filter((tag) => tag !== '' && printable(tag) === tag);
+  for (const tag of tags) if (knownTags.size < maxKnownTags) knownTags.add(tag);
+  byId('known-tags', HTMLDataListElement).replaceChildren(
+    ...knownTags.values().map((value) => element('option', { value })),
+  );
+}
