@@ -144,6 +144,9 @@ export const storageFull = fixedProblem(
   'The storage has no space left, so nothing was changed. The operator has to free some.',
 );
 
+/** Maximum number of writes without an outcome in a process; more are refused at once. */
+export const maxPendingWrites = 4_096;
+
 export const tooManyWrites = fixedProblem(
   'overloaded',
   'Too many writes are pending, so nothing was changed. Try again later.',

@@ -106,10 +106,11 @@ export const requestHeaders = {
 
 /** The responses of an operation, by status. */
 export function responsesOf(
-  { successes, problems, security, body }: Operation,
+  { successes, problems: own = [], scopes, body }: Operation,
   method: string,
 ): object {
-  const hasToken = security === undefined;
+  const hasToken = scopes !== undefined;
+  const problems = scopes?.length ? ['insufficient-scope' as const, ...own] : own;
   const all = [...problems, ...problemsOfAll];
   if (hasToken) all.push(...problemsWithToken);
   if (body !== undefined) all.push('body-too-large', 'unsupported-media-type');

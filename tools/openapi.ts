@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { TObject, TSchema } from '@sinclair/typebox';
-import { fastify } from 'fastify';
+import { fastify, type FastifySchema } from 'fastify';
 import { pino } from 'pino';
 import { addRoutes } from '../src/http/app.ts';
 import { mediaTypesOf } from '../src/http/request/body.ts';
@@ -88,16 +88,17 @@ function operationsOfRoutes() {
   app.addHook('onRoute', ({ method, url, schema }) => {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
-    const operation = schema as Operation;
-    const { operationId, summary, description, tags, security } = operation;
+    const operation = schema as Operation & Pick<FastifySchema, 'operationId' | 'tags'>;
+    const { operationId, tags, summary, description, scopes = [] } = operation;
     const { params, querystring, body, requestHeaders: named = [] } = operation;
+    const needed = scopes.map((scope) => `\`${scope}\``).join(' or ');
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       operationId,
       summary,
-      description,
+      description: `${description}${needed && ` Requires the scope ${needed}.`}`,
       tags,
-      security,
+      ...(operation.scopes === undefined && { security: [] }),
       parameters: [
         ...parametersIn('path', params),
         ...parametersIn('query', querystring),

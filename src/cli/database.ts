@@ -26,16 +26,14 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
     return new SqliteStorage(fileOf(url), { onLongWait: () => reportLock(url), ...options });
   }
   const { PostgresStorage } = await import('../postgres/storage.ts').catch(refuseMissing('pg'));
-  const storage = new PostgresStorage(url, options);
-  const { canBeUnavailable = false } = options;
-  try {
-    await (canBeUnavailable ? storage.openWithTimeout() : closeOnSignal(storage, storage.open()));
-  } catch (error) {
-    if (!(canBeUnavailable && error instanceof Problem)) {
-      await storage[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
+  await using opening = new AsyncDisposableStack();
+  const storage = opening.use(new PostgresStorage(url, options));
+  if (options.canBeUnavailable) {
+    await storage.openWithTimeout().catch((error: unknown) => {
+      if (!(error instanceof Problem)) throw error;
+    });
+  } else await closeOnSignal(storage, storage.open());
+  opening.move();
   return storage;
 }
 

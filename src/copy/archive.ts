@@ -1,34 +1,33 @@
 /**
  * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage.
  */
-
 import { textFields } from '../plants/fields.ts';
+import { logColumns } from '../sql/log.ts';
 
-/** Parents come first, so that no row precedes one that it references. */
-export const tables = [
-  'stores',
-  'users',
-  'plants',
-  'changes',
-  'idempotency_keys',
-  'shares',
-  'tokens',
-] as const;
-export type Table = (typeof tables)[number];
+/** The number of columns in the key of each table. Parents come first, so that no row precedes one that it references. */
+const keyColumns = {
+  stores: 1,
+  users: 2,
+  plants: 2,
+  changes: 2,
+  idempotency_keys: 3,
+  shares: 3,
+  tokens: 2,
+};
+export type Table = keyof typeof keyColumns;
+export const tables = Object.keys(keyColumns) as Table[]; // the object has no other keys
 
 const names = (columns: string): readonly string[] => columns.split(' ');
 
 /**
- * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms. test/archive.test.ts fails if a column of either engine is missing.
+ * What is copied of each table, key columns first. Stores, users and owners are numbers, and times are in ms.
+ * test/archive.test.ts fails if a column of either engine is missing.
  */
 export const copiedColumns: Record<Table, readonly string[]> = {
   stores: names('store name last_id last_user position'),
   users: names('store id name role removed_at removed_position'),
   plants: [...names('store id owner position'), ...textFields],
-  changes: [
-    ...names('store position previous event at user_id token request plant owner is_restorable'),
-    ...textFields,
-  ],
+  changes: Object.keys(logColumns),
   idempotency_keys: names('store key_hash user_id fingerprint plant position at'),
   shares: names('store owner user_name access since'),
   tokens: names(
@@ -38,16 +37,6 @@ export const copiedColumns: Record<Table, readonly string[]> = {
 
 /** The values of these columns. */
 export type Row = readonly (string | number | Uint8Array | null)[];
-
-const keyColumns: Record<Table, number> = {
-  stores: 1,
-  users: 2,
-  plants: 2,
-  changes: 2,
-  idempotency_keys: 3,
-  shares: 3,
-  tokens: 2,
-};
 
 /** The part of a row, or of its columns, that is the key. */
 export function keyPartOf<T>(table: Table, values: readonly T[]): readonly T[] {

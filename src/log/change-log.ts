@@ -135,43 +135,6 @@ export interface LogPage {
   next: number | undefined;
 }
 
-/** The rows of a page that match the query, and are not too old. */
-export function logPageOf(
-  changes: readonly LoggedChange[],
-  { user, plant, sinceMs = 0, limit }: LogQuery,
-  keptSinceMs: number,
-): LogPage {
-  const matches = changes.filter(
-    (change) =>
-      change.atMs >= Math.max(sinceMs, keptSinceMs) &&
-      (user === undefined || change.user === user) &&
-      (plant === undefined || change.plant === plant),
-  );
-  return {
-    changes: matches,
-    next: changes.length === limit ? changes.at(-1)?.position : undefined,
-  };
-}
-
-/**
- * The changes since the creation of the plant that are not too old: before, another one had its id. They are newest
- * first.
- */
-export function historyOf(
-  changes: readonly PlantChange[],
-  keptSinceMs: number,
-): readonly PlantChange[] {
-  const created = changes.findIndex(({ event }) => event === 'created');
-  const ofPlant = created === -1 ? changes : changes.slice(0, created + 1);
-  return ofPlant.filter(({ atMs }) => atMs >= keptSinceMs);
-}
-
-/** `found` has more than `limit` plants if others follow. */
-export function binPageOf(found: readonly DeletedPlant[], { limit }: BinQuery): BinPage {
-  const plants = found.slice(0, limit);
-  return { plants, next: found.length > limit ? plants.at(-1)?.position : undefined };
-}
-
 /** The log of a storage (storage.ts). Reads leave out what is too old (`WriteSettings`), even if it was not removed yet. */
 export interface ChangeLog {
   /**

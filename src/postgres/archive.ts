@@ -11,9 +11,9 @@ import { runUnlimited, unlimitedSettings } from './schema/unlimited.ts';
 import { Servers } from './servers.ts';
 import { sql, type Statement, type Query } from '../sql/statement.ts';
 import type { Connection } from './pool/connection.ts';
-import { problemOf, refusalFor, settled } from './errors.ts';
-import { migrate, refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
-import { newGrantsVersion } from './tables/grants-version.ts';
+import { problemOf, settled } from './errors.ts';
+import { refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
+import { newGrantsVersion } from './tables/grants.ts';
 import { keyOf } from './tables/names.ts';
 import { outcomeUnknown } from '../problem.ts';
 import { Refusal } from '../refusal.ts';
@@ -33,13 +33,13 @@ export class PostgresArchive implements Archive {
     url: string,
     options: Pick<MigrateOptions, 'create'>,
   ): Promise<PostgresArchive> {
-    const servers = new Servers(parseAddress(url));
+    const servers = new Servers(parseAddress(url), options);
     try {
-      await migrate(servers, options);
+      await servers.readiness.open();
       await servers.any.withConnection(refuseNewerSchema);
     } catch (error) {
       await servers.close();
-      throw error instanceof Refusal ? error : (refusalFor(error) ?? problemOf(error));
+      throw error instanceof Refusal ? error : problemOf(error);
     }
     return new PostgresArchive(servers);
   }

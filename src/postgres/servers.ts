@@ -9,14 +9,13 @@ import { isElsewhere } from './citus/shard-statement.ts';
 import type { Row, Statement } from '../sql/statement.ts';
 import { Unavailable } from './errors.ts';
 import { checkServer, checkServerSql } from './schema/check.ts';
+import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Pool } from './pool/pool.ts';
 
 /** How often to check which nodes and shards there are. */
 const locateIntervalMs = 5_000;
 
-export interface ServerEvents {
-  /** Resolves when requests can use the server. Rejects with a Problem. */
-  whenReady?: ((server: Pool) => Promise<void>) | undefined;
+export interface ServersOptions extends ReadinessOptions {
   /** A server is unavailable, or available again if `fault` is undefined. */
   onFault?: ((server: string, fault: unknown) => void) | undefined;
   /** Another primary than the one in use accepts writes, or none does any more if `rival` is undefined. */
@@ -24,34 +23,33 @@ export interface ServerEvents {
 }
 
 export class Servers {
-  readonly #events: ServerEvents;
   /** The hosts of the address: the only pool if there is one server. */
   readonly #seed: Pool;
   readonly #nodes: CitusNodes;
+  /** Whether requests can use them. */
+  readonly readiness: Readiness;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(address: Address, events: ServerEvents = {}) {
-    this.#events = events;
-    const onFault = (server: string, fault: unknown) => events.onFault?.(server, fault);
-    const name = address.hosts.map(nameOf).join();
+  constructor(address: Address, { onFault, onRival, ...options }: ServersOptions) {
     this.#seed = new Pool(address, {
-      name,
-      onFault: (fault) => onFault(name, fault),
-      onRival: events.onRival,
+      name: address.hosts.map(nameOf).join(),
+      onFault,
+      onRival,
       check: (connection) => checkServer(connection, checkServerSql),
     });
     this.#nodes = new CitusNodes(address, onFault);
+    this.readiness = new Readiness(this, options);
   }
 
   /** The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). */
   async ofStore(store: number): Promise<Pool> {
-    await this.#events.whenReady?.(this.placeOf(store));
+    await this.readiness.whenReady(this.placeOf(store));
     return this.placeOf(store); // again, because opening the database finds the nodes
   }
 
   /** A server for what every node has, and for statements about all stores, once requests can use it. */
   async anyServer(): Promise<Pool> {
-    await this.#events.whenReady?.(this.any);
+    await this.readiness.whenReady(this.any);
     return this.any;
   }
 

@@ -18,15 +18,12 @@ import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { PostgresEngine } from './engine.ts';
-import { Servers, type ServerEvents } from './servers.ts';
+import { Servers, type ServersOptions } from './servers.ts';
 import { findPlant, readPage } from './tables/plants.ts';
-import { Readiness, type ReadinessOptions } from './schema/readiness.ts';
 import { Grants } from './tables/grants.ts';
 
-interface OpenOptions extends ReadinessOptions, WriteSettings {
-  /** A server is unavailable, or available again if `fault` is undefined. */
-  onServerFault?: ServerEvents['onFault'];
-  onRival?: ServerEvents['onRival'];
+interface OpenOptions extends Omit<ServersOptions, 'onFault'>, WriteSettings {
+  onServerFault?: ServersOptions['onFault'];
 }
 
 /** As long as a name and a tag can be, but too short to be stored elsewhere. */
@@ -52,7 +49,6 @@ const missingPrivilege = 'the user lacks a privilege on a table: INSERT, UPDATE 
 
 export class PostgresStorage implements Storage {
   readonly #servers: Servers;
-  readonly #readiness: Readiness;
   readonly #engine: PostgresEngine;
   readonly plants: PlantStorage;
   readonly identity: IdentityStorage;
@@ -63,14 +59,9 @@ export class PostgresStorage implements Storage {
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
     url: string,
-    { quotas, keepChangesMs, onServerFault, onRival, ...options }: OpenOptions = { create: true },
+    { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
   ) {
-    this.#servers = new Servers(parseAddress(url), {
-      whenReady: (server) => this.#readiness.whenReady(server),
-      onFault: onServerFault,
-      onRival,
-    });
-    this.#readiness = new Readiness(this.#servers, options);
+    this.#servers = new Servers(parseAddress(url), { ...options, onFault: onServerFault });
     const engine = new PostgresEngine(this.#servers, { quotas, keepChangesMs });
     this.#engine = engine;
     const grants = new Grants(this.#servers, engine);
@@ -89,15 +80,15 @@ export class PostgresStorage implements Storage {
   }
 
   async open(): Promise<void> {
-    return this.#readiness.open();
+    return this.#servers.readiness.open();
   }
 
   async openWithTimeout(): Promise<void> {
-    return this.#readiness.openWithTimeout();
+    return this.#servers.readiness.openWithTimeout();
   }
 
   async check(): Promise<void> {
-    return this.#readiness.check();
+    return this.#servers.readiness.check();
   }
 
   async checkWrites(store: number, needsSpace: boolean): Promise<void> {
@@ -117,7 +108,7 @@ export class PostgresStorage implements Storage {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#readiness.close();
+    await this.#servers.readiness.close();
     await this.#engine.close();
     await this.#servers.close();
   }

@@ -4,13 +4,9 @@
 import { reaches, userKey } from '../access/access.ts';
 import { idBytes, tokenId } from '../access/token.ts';
 import {
-  binPageOf,
   changeEvents,
-  historyOf,
   keptSince,
-  logPageOf,
   maxPosition,
-  maxRemovedChanges,
   type ChangeLog,
   type DeletedPlant,
   type LogEntry,
@@ -19,14 +15,12 @@ import {
 import type { DeletionInLog } from '../plants/decide.ts';
 import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
 import { scan } from '../shared/scan.ts';
+import { openRetention } from './retention.ts';
 import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
-/** Deletions that one read of a bin looks at, and those within reach that another one returns. Each takes less than 1 ms on SQLite. */
-const maxScannedDeletions = 500;
-const maxReadDeletions = 100;
-/** Stores that a step of a removal checks, with a statement for each. */
-const maxCheckedStores = 100;
+/** Deletions that a step of a bin reads. The largest, whose text is emoji, take less than 1 ms on SQLite. */
+const maxScannedDeletions = 120;
 
 /** The columns of the log, and their types in PostgreSQL. */
 export const logColumns = {
@@ -117,11 +111,11 @@ export type DeletionRow = readonly [
 
 const nameOf = (user: string) =>
   `(SELECT users.name FROM plant_store.users WHERE users.store = $1 AND users.id = ${user})`;
-const deletionsFrom = (changes: string) => `
-    FROM ${changes} JOIN plant_store.users
+const deletionsFrom = (index: string) => `
+    FROM plant_store.changes /* INDEXED BY ${index} */ JOIN plant_store.users
       ON users.store = changes.store AND users.id = changes.owner
     WHERE users.store = $1 AND is_restorable = 1 AND changes.store = $1`;
-const restorablePlants = deletionsFrom('plant_store.changes /* INDEXED BY restorable_plants */');
+const restorablePlants = deletionsFrom('restorable_plants');
 const columnsOf = (table: string) => textFields.map((field) => `${table}.${field}`).join(', ');
 const deletionColumns = `position, at, user_id, removed_position, plant, owner, ${columnsOf('changes')}`;
 const changeColumns = `event, at, ${nameOf('user_id')}, ${nameOf('owner')}, ${textColumns}`;
@@ -129,12 +123,9 @@ const changeColumns = `event, at, ${nameOf('user_id')}, ${nameOf('owner')}, ${te
 export const logSql = {
   findDeletions: sql<DeletionRow>`
     SELECT ${deletionColumns} ${restorablePlants} AND plant = ANY ($2::bigint[])`,
-  readDeletions: sql<DeletionRow>`
-    SELECT ${deletionColumns} ${deletionsFrom('plant_store.changes')}
-    AND changes.position = ANY ($2::bigint[])`,
-  scanDeletions: sql<readonly [position: number, owner: number, at: number]>`
-    SELECT position, owner, at FROM plant_store.changes /* INDEXED BY restorable_changes */
-    WHERE is_restorable = 1 AND changes.store = $1 AND changes.position BETWEEN 1 AND $2
+  scanDeletions: sql<DeletionRow>`
+    SELECT ${deletionColumns} ${deletionsFrom('restorable_changes')}
+      AND changes.position BETWEEN 1 AND $2
     ORDER BY changes.position DESC LIMIT ${maxScannedDeletions}`,
   endDeletions: sql`
     UPDATE plant_store.changes SET is_restorable = 0
@@ -166,41 +157,9 @@ export const logSql = {
     FROM plant_store.changes
     WHERE changes.store = $1 AND changes.position BETWEEN $2 AND ${maxPosition}
     ORDER BY changes.position LIMIT $3`,
-  oldest: sql<readonly [position: number, at: number]>`
-    SELECT position, at FROM plant_store.changes
-    WHERE changes.store = $1 AND changes.position BETWEEN 1 AND ${maxPosition}
-    ORDER BY changes.position LIMIT $2`,
-  remove: sql`
-    DELETE FROM plant_store.changes
-    WHERE changes.store = $1 AND changes.position BETWEEN 1 AND $2`,
-};
-
-export const retentionSql = {
-  listStores: sql<readonly [store: number]>`
-    SELECT store FROM plant_store.stores WHERE store >= $1 ORDER BY store LIMIT ${maxCheckedStores}`,
-  readClock: sql<readonly [confirmedMs: number, aheadSinceMs: number | null]>`
-    SELECT confirmed_at, ahead_since FROM plant_store.retention WHERE id = 1`,
-  setClock: sql`
-    UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1), ahead_since = $2
-    WHERE id = 1`,
 };
 
 export const logWrites = {
-  /** Up to `maxRemovedChanges`, and none before an earlier one. Its result is their number. */
-  removeOldChanges: (store: number, beforeMs: number) =>
-    writeOf({
-      store,
-      needsLock: false,
-      reads: [[logSql.oldest, [store, maxRemovedChanges]]],
-      decide([changes]) {
-        const kept = changes.findIndex(([, atMs]) => atMs >= beforeMs);
-        const old = kept === -1 ? changes : changes.slice(0, kept);
-        const [last] = old.at(-1) ?? [];
-        if (last === undefined) return { result: 0 };
-        return { result: old.length, writes: () => [[logSql.remove, [store, last]]] };
-      },
-    }),
-
   /** For the store in a restored backup. */
   logRestore: (store: number, backupName: string) =>
     writeOf({
@@ -209,17 +168,6 @@ export const logWrites = {
       decide: () => ({
         result: undefined,
         entries: [{ event: 'backup-restored', name: backupName }],
-      }),
-    }),
-
-  setClock: (confirmedMs: number, aheadSinceMs: number | undefined) =>
-    writeOf({
-      store: undefined,
-      needsLock: false,
-      reads: [],
-      decide: () => ({
-        result: undefined,
-        writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
       }),
     }),
 };
@@ -232,68 +180,48 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const [last] = await engine.read(store, logSql.findLast, [store, plant, since]);
       if (last === undefined || !reaches(read, last[0])) return undefined;
       const rows = await engine.read(store, logSql.history, [store, last[1], limit]);
-      return historyOf(rows.map(toPlantChange), since);
+      return rows.map(toPlantChange).filter(({ atMs }) => atMs >= since);
     },
 
     async deleted(caller, query) {
       const { store, write } = caller;
       const turn = userKey(caller);
       const since = keptSince(keepMs);
-      const found = await scan(query, async (after: number, limit) => {
-        const scanned = await engine.read(store, logSql.scanDeletions, [store, after - 1], turn);
-        const inReach = scanned.filter(([, owner, at]) => at >= since && reaches(write, owner));
-        const positions = inReach.map(([position]) => position);
-        const plants: DeletedPlant[] = [];
-        while (positions.length > 0 && plants.length <= limit) {
-          const some = positions.splice(0, maxReadDeletions);
-          const rows = await engine.read(store, logSql.readDeletions, [store, some], turn);
-          const read = rows.flatMap((row) => restorable(row, since) ?? []);
-          plants.push(...read.toSorted((one, other) => other.position - one.position));
-        }
-        const isEnd = scanned.length < maxScannedDeletions;
-        return { rows: plants, scannedTo: isEnd ? undefined : scanned.at(-1)?.[0] };
+      const found = await scan(query, async (after: number) => {
+        const rows = await engine.read(store, logSql.scanDeletions, [store, after - 1], turn);
+        const plants = rows.flatMap((row) => restorable(row, since) ?? []);
+        return {
+          rows: plants.filter(({ owner }) => reaches(write, owner)),
+          scannedTo: rows.length < maxScannedDeletions ? undefined : rows.at(-1)?.[0],
+        };
       });
-      return binPageOf(found, query);
+      const plants = found.slice(0, query.limit);
+      return { plants, next: found.length > query.limit ? plants.at(-1)?.position : undefined };
     },
 
-    async list(query) {
-      const { store: name, after = 0, limit } = query;
+    async list({ store: name, user, plant, sinceMs = 0, after = 0, limit }) {
       const store = await engine.findStore(name);
       if (store === undefined) return { changes: [], next: undefined };
       const rows = await engine.read(store, logSql.list, [store, after + 1, limit]);
-      return logPageOf(
-        rows.map(([position, plant, token, request, ...change]) => ({
+      const fromMs = Math.max(sinceMs, keptSince(keepMs));
+      const changes = rows
+        .map(([position, plantId, token, request, ...change]) => ({
           position,
-          plant: plant ?? undefined,
+          plant: plantId ?? undefined,
           token: token === null ? undefined : tokenOf(store, token),
           request: request === null ? undefined : uuidOf(request),
           ...toPlantChange(change),
-        })),
-        query,
-        keptSince(keepMs),
-      );
+        }))
+        .filter(
+          (change) =>
+            change.atMs >= fromMs &&
+            (user === undefined || change.user === user) &&
+            (plant === undefined || change.plant === plant),
+        );
+      return { changes, next: rows.length === limit ? rows.at(-1)?.[0] : undefined };
     },
 
-    async removeOld(beforeMs, from) {
-      const stores = await engine.read(undefined, retentionSql.listStores, [from]);
-      for (const [store] of stores) {
-        const [oldest] = await engine.read(store, logSql.oldest, [store, 1]);
-        if (oldest === undefined || oldest[1] >= beforeMs) continue;
-        const removed = await engine.write('removeOldChanges', store, beforeMs);
-        if (removed === maxRemovedChanges) return store;
-      }
-      const last = stores.at(-1)?.[0];
-      return last === undefined ? undefined : last + 1;
-    },
-
-    async readClock() {
-      const [row] = await engine.read(undefined, retentionSql.readClock, []);
-      const [confirmedMs = 0, aheadSinceMs] = row ?? [];
-      return { confirmedMs, aheadSinceMs: aheadSinceMs ?? undefined };
-    },
-
-    setClock: ({ confirmedMs, aheadSinceMs }) =>
-      engine.write('setClock', confirmedMs, aheadSinceMs),
+    ...openRetention(engine),
   };
 }
 

@@ -1,11 +1,18 @@
 import { logWrites } from './log.ts';
+import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
 import { userWrites } from './users.ts';
 import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
-const writes = { ...logWrites, ...shareWrites, ...tokenWrites, ...userWrites };
+const writes = {
+  ...logWrites,
+  ...retentionWrites,
+  ...shareWrites,
+  ...tokenWrites,
+  ...userWrites,
+};
 export type Writes = typeof writes;
 
 export function namedWrite<Name extends keyof Writes>(

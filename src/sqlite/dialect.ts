@@ -15,20 +15,21 @@ export const numberOfStore = '(SELECT number FROM stores WHERE store = ?1)';
 
 const translations: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [
-    /changes\.store = \$1 AND changes\.position = ANY \((\$\d+)::bigint\[\]\)/g,
+    /changes\.store = \$1\s+AND changes\.position = ANY \((\$\d+)::bigint\[\]\)/g,
     `changes.key IN (SELECT ${changeKey(numberOfStore, 'value')} FROM json_each($1) AS given)`,
   ],
   [
-    /changes\.store = \$1 AND changes\.position BETWEEN (\S+) AND (\S+)/g,
+    /changes\.store = \$1\s+AND changes\.position BETWEEN (\S+) AND (\S+)/g,
     `changes.key BETWEEN ${changeKey(numberOfStore, '$1')} AND ${changeKey(numberOfStore, '$2')}`,
   ],
   [
-    /changes\.store = \$1 AND changes\.position = (\S+)/g,
+    /changes\.store = \$1\s+AND changes\.position = (\S+)/g,
     `changes.key = ${changeKey(numberOfStore, '$1')}`,
   ],
   [/ORDER BY changes\.position/g, 'ORDER BY changes.key'],
   [/plant_store\.named_stores/g, 'stores'],
   [/plant_store\./g, ''],
+  [/\bstores\.grants\b/g, '(SELECT count FROM grant_changes)'],
   [/= ANY \(\$(\d+)::bytea\[\]\)/g, 'IN (SELECT unhex(value) FROM json_each(?$1) AS given)'],
   [/= ANY \(\$(\d+)::\w+\[\]\)/g, 'IN (SELECT value FROM json_each(?$1) AS given)'],
   [/\/\* (INDEXED BY \w+) \*\//g, '$1'], // without statistics, the plan would be another one

@@ -8,6 +8,7 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isRange, isShort, listPlants } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
+import { findUserGrant } from '../sql/grants.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
@@ -96,16 +97,9 @@ export class SqliteStorage implements Storage {
    * async: most callers have a token, and need no other promise.
    */
   #identify(credential: Credential, known?: Grant): Promise<Grant | undefined> {
-    const find = () => this.#batcher.read(({ grants }) => grants.current(credential, known));
-    const { claims } = credential;
-    if (claims === undefined) return find();
-    return find().then(async (grant) => {
-      if (grant !== undefined) return grant;
-      const { storeName, userName, issuedAtMs } = claims;
-      const store = await this.#engine.ensureStore(storeName);
-      await this.#writer.call('addUser', store, userName, issuedAtMs);
-      return find();
-    });
+    const found = this.#batcher.read(({ grants }) => grants.current(credential, known));
+    if (credential.claims === undefined) return found;
+    return found.then((grant) => grant ?? findUserGrant(this.#engine, credential));
   }
 
   warmUp(): void {

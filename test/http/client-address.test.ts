@@ -7,7 +7,7 @@ import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { it } from 'node:test';
 import { pino } from 'pino';
-import { clientAt, TrustedProxies } from '../../src/http/auth/client-address.ts';
+import { TrustedProxies } from '../../src/http/auth/client-address.ts';
 import { startApp } from '../support/app.ts';
 
 const trusted = ['127.0.0.1', '10.0.0.0/8', '2001:db8:aaaa::/48'];
@@ -24,7 +24,7 @@ function requestWith(headers: Headers): IncomingMessage {
 
 /** The client of a request from 127.0.0.1 with these headers. */
 function clientOf(headers: Headers, proxies: readonly string[] = trusted): string {
-  return clientAt(new TrustedProxies(proxies).clientOf(requestWith(headers)));
+  return new TrustedProxies(proxies).clientOf(requestWith(headers));
 }
 
 /** Asserts that the client of requests with each of `others` is the same as that of one with `first`. */

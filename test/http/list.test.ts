@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { Share, Shares } from '../../src/client/types.ts';
 import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
+import { storageUnavailable } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
 import { inNewStore, override, startApp, type Answer, type Send } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
@@ -30,6 +31,8 @@ const long = Array.from({ length: 20_000 }, (_, at) => ({
 /** The limits of the reads of lists of plants, shares and tokens. `held` is over before a list of plants is read. */
 const reads = { plants: [] as number[], shares: [] as number[], tokens: [] as number[] };
 let held: Promise<void> | undefined;
+/** Reads of plants after which the storage fails. */
+let failAfterReads = Infinity;
 const app = await startApp(fileScope(), { baseUrl: 'https://plants.example/x', wrap: observed });
 const alice = await app.user('alice');
 await app.database.fill(long.concat(short)); // plants of the only user
@@ -42,6 +45,7 @@ function observed(storage: Storage): Storage {
       list: async (caller, query) => {
         reads.plants.push(query.limit);
         await held;
+        if (reads.plants.length > failAfterReads) throw storageUnavailable();
         return storage.plants.list(caller, query);
       },
     },
@@ -255,6 +259,17 @@ it('a stream stops when the client goes away, and waits for a slow one', async (
   socket.destroy();
   for (let turn = 0; turn < 50; turn++) await app.call('GET', '/livez');
   assert.ok(reads.plants.length <= stalledAt + 2, 'it continued without a client');
+});
+
+it('a stream whose storage fails is cut off, so that nobody takes it for the whole list', async (t) => {
+  reads.plants = [];
+  failAfterReads = 20;
+  t.after(() => (failAfterReads = Infinity));
+  const response = await fetch(`${app.address}/plants`, {
+    headers: { authorization: `Bearer ${await app.token('alice')}` },
+  });
+  assert.equal(response.status, 200);
+  await assert.rejects(response.text(), { name: 'TypeError' });
 });
 
 it('the unread responses of a user are limited', async (t) => {

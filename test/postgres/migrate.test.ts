@@ -50,7 +50,7 @@ it('PostgreSQL: migrate leaves what a newer version has created while it waited'
 
 it('PostgreSQL: a transaction without time limits ends, even if its process stops', async (t) => {
   const { url, proxy, direct } = await databaseBehindProxy(t);
-  const servers = new Servers(parseAddress(url));
+  const servers = new Servers(parseAddress(url), { create: false });
   t.after(() => servers.close());
   const sleep = 'SELECT pg_sleep(1)';
   const isInProgress = async () => {

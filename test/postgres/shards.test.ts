@@ -4,10 +4,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { maxSafeNat, sample } from 'fast-check';
-import { hashBigint } from '../../src/postgres/citus/hash.ts';
 import { findSql } from '../../src/postgres/tables/plants.ts';
 import { tablesOfStore } from '../../src/postgres/citus/citus.ts';
-import { ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
+import { hashBigint, ShardMap, type ShardRow } from '../../src/postgres/citus/shard-map.ts';
 import { onShard } from '../../src/postgres/citus/shard-statement.ts';
 import { query } from '../support/postgres.ts';
 import { postgresUrl } from '../support/postgres-for-all.ts';

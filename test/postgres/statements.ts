@@ -2,13 +2,14 @@ import { changeSql } from '../../src/postgres/writer/statements.ts';
 import type { Statement } from '../../src/sql/statement.ts';
 import { findSql, listSql } from '../../src/postgres/tables/plants.ts';
 import { shareSql } from '../../src/sql/shares.ts';
-import { grantSql } from '../../src/postgres/tables/grants.ts';
+import { grantSql } from '../../src/sql/grants.ts';
 import { logSql } from '../../src/sql/log.ts';
+import { retentionSql } from '../../src/sql/retention.ts';
 import { addToLogSql } from '../../src/postgres/tables/log.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
 import { tokenSql } from '../../src/sql/tokens.ts';
 import { userSql } from '../../src/sql/users.ts';
-import { refreshSql } from '../../src/postgres/tables/grants-version.ts';
+import { refreshSql } from '../../src/postgres/tables/grants.ts';
 
 const { listAll: _all, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
@@ -29,12 +30,11 @@ export const ofShards: readonly Statement[] = [
   shareSql.ofUser,
   shareSql.list,
   logSql.findDeletions,
-  logSql.readDeletions,
   logSql.scanDeletions,
   logSql.findLast,
   logSql.history,
   logSql.list,
-  logSql.oldest,
+  retentionSql.oldest,
   userSql.namesOf,
 ];
 
@@ -47,6 +47,8 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(ofTokens),
   ...Object.values(shareSql),
   ...Object.values(logSql),
+  retentionSql.oldest,
+  retentionSql.remove,
   addToLogSql,
 ];
 export const ofRequests: readonly Statement[] = [...new Set(sentByRequests)];

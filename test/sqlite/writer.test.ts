@@ -6,7 +6,7 @@ import { it, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access/access.ts';
-import { maxPending } from '../../src/shared/pending.ts';
+import { maxPendingWrites } from '../../src/problem.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
@@ -55,15 +55,15 @@ it('refuses writes beyond its limit at once, and completes those that it accepte
   const { path, storage, alice } = await open(t);
   const release = holdLock(path);
   const outcomes: string[] = [];
-  const writes = Array.from({ length: maxPending + 10 }, async () => {
+  const writes = Array.from({ length: maxPendingWrites + 10 }, async () => {
     outcomes.push(await outcomeOf(storage, alice, 'done'));
   });
   await Promise.all(writes.slice(-10));
   assert.deepEqual([outcomes.length, ...new Set(outcomes)], [10, 'overloaded']);
   release();
   await Promise.all(writes);
-  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, maxPending);
-  assert.equal((await namesIn(storage, alice)).length, maxPending);
+  assert.equal(outcomes.filter((outcome) => outcome === 'done').length, maxPendingWrites);
+  assert.equal((await namesIn(storage, alice)).length, maxPendingWrites);
 });
 
 it('completes pending writes before it closes', async (t) => {

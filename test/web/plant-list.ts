@@ -29,7 +29,7 @@ async function shown(list: PlantList): Promise<number[]> {
     list.see(10);
     return list.isComplete;
   });
-  return list.slice(0, 10).map((row) => row.id);
+  return list.plants.slice(0, 10).map((row) => row.id);
 }
 
 it('shows a plant that was added while the end of the list was read', async () => {
@@ -57,7 +57,7 @@ it('shows a plant as it was changed while it was read', async () => {
     if (reads === 1) list.replace({ ...plant(2), name: 'Changed' });
   });
   await shown(list);
-  assert.equal(list.slice(1, 2)[0]?.name, 'Changed');
+  assert.equal(list.plants.slice(1, 2)[0]?.name, 'Changed');
 });
 
 it('reads no further than the table can show', async () => {

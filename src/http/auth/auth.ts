@@ -127,9 +127,13 @@ export class Authentication {
       const known = this.#known.get(authorization);
       const entry = isCurrent(known) ? known : await this.#entryOf(authorization, request, reply);
       const { credential, grant: former } = entry;
+      // Before the storage is asked, so a refused request costs it nothing.
+      const isAdmitted = former !== undefined && stateOf(former, Date.now()) === 'active';
+      const admission = isAdmitted ? this.#limits.admit(former, reply) : undefined;
+      if (admission !== undefined) await admission;
       let page: Promise<PlantPage> | undefined;
       const readAhead = () => {
-        if (former === undefined || !this.#isUsable(former, scopes)) return;
+        if (!isAdmitted || !grantsAny(former, scopes)) return;
         page = readPage?.(request, former.caller);
         page?.catch(() => {}); // it may not be needed
       };
@@ -141,8 +145,7 @@ export class Authentication {
       const nowMs = Date.now();
       const state = stateOf(grant, nowMs);
       if (state !== 'active') throw tokenEnded(state);
-      const admitted = this.#limits.admit(grant, reply);
-      if (admitted !== undefined) await admitted;
+      if (!isAdmitted) await this.#limits.admit(grant, reply);
       this.#uses.note(grant, nowMs);
       assertScope(grant, scopes);
       request.grant = grant;
@@ -151,12 +154,6 @@ export class Authentication {
       if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
       throw error;
     }
-  }
-
-  /** Whether a page that is read for the grant is probably sent. */
-  #isUsable(grant: Grant, scopes: readonly Scope[]): boolean {
-    const isActive = stateOf(grant, Date.now()) === 'active';
-    return isActive && grantsAny(grant, scopes) && !this.#limits.hasRefused(grant);
   }
 
   async #entryOf(

@@ -23,16 +23,17 @@ export class TrustedProxies {
     }
   }
 
-  clientOf({ socket, headers }: IncomingMessage): string | undefined {
-    const { remoteAddress } = socket;
+  /** The client of a request, for limits. */
+  clientOf({ socket, headers }: IncomingMessage): string {
+    const { remoteAddress = '' } = socket; // it is missing once the client has disconnected
     const { forwarded, 'x-forwarded-for': forwardedFor } = headers;
-    if (remoteAddress === undefined || !this.#isTrusted(remoteAddress)) return remoteAddress;
     const named = [
       this.#follow(remoteAddress, String(forwardedFor ?? ''), addressOf),
       this.#follow(remoteAddress, forwarded ?? '', (element) => addressOf(forOf(element))),
     ].filter((address) => address !== remoteAddress);
     // A proxy passes on the header that it does not write itself. If the two disagree, the client has sent one.
-    return new Set(named).size === 1 ? named[0] : remoteAddress;
+    const [client = remoteAddress, ...others] = new Set(named);
+    return clientAt(others.length === 0 ? client : remoteAddress);
   }
 
   /** Ends at an entry that is not an address: garbage, or a proxy that hides its client. */
@@ -48,7 +49,7 @@ export class TrustedProxies {
   }
 
   #isTrusted(address: string): boolean {
-    return this.#trusted.check(address, familyOf(address));
+    return address !== '' && this.#trusted.check(address, familyOf(address));
   }
 }
 
@@ -86,10 +87,10 @@ function forOf(element: string): string | undefined {
 }
 
 /**
- * The client of an address, for limits. IPv6 addresses with the same first 64 bits are one client, because a host can
+ * The client of an address. IPv6 addresses with the same first 64 bits are one client, because a host can
  * have a complete /64 network. Each IPv4 address is a client, also as ::ffff:192.0.2.1.
  */
-export function clientAt(address = ''): string {
+function clientAt(address: string): string {
   if (!address.includes(':') || address.includes('.')) return address;
   const [before = [], after = []] = address.split('::').map((part) => part.split(':'));
   const left = 8 - before.length - after.length; // above 0 only if there is a `::`

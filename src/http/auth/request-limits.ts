@@ -15,7 +15,7 @@ import {
   type Rate,
   type RateLimiter,
 } from '../../shared/token-buckets.ts';
-import { clientAt, TrustedProxies } from './client-address.ts';
+import { TrustedProxies } from './client-address.ts';
 
 export interface Limits {
   /** The rate of requests with one token, and those created with it. */
@@ -42,11 +42,9 @@ export class RequestLimits {
   readonly #failures: Limited<TokenBuckets> | undefined;
   readonly #maxInProgress: number;
   readonly #inProgress = new Map<string, number>();
-  /** The grants whose last request was refused. */
-  readonly #refused = new WeakSet<Grant>();
-  readonly #proxies: TrustedProxies | undefined;
+  readonly #proxies: TrustedProxies;
   readonly #log: Logger;
-  #hasWarnedOfProxy = false;
+  #canWarnOfProxy: boolean;
   /** Each family and each client is logged at most once a minute. */
   readonly #reports = new TokenBuckets({ requests: 1, windowSeconds: 60 });
 
@@ -57,35 +55,27 @@ export class RequestLimits {
       authFailures &&
       limited('failed-authentication', authFailures, new TokenBuckets(authFailures));
     this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
-    this.#proxies = trustedProxies.length === 0 ? undefined : new TrustedProxies(trustedProxies);
+    this.#proxies = new TrustedProxies(trustedProxies);
+    this.#canWarnOfProxy = trustedProxies.length === 0;
     this.#log = log;
   }
 
   /** The client of a request, which can be behind trusted proxies. */
   clientOf({ raw }: FastifyRequest): string {
-    return clientAt(
-      this.#proxies === undefined ? raw.socket.remoteAddress : this.#proxies.clientOf(raw),
-    );
-  }
-
-  /** Whether the last request with this grant was refused. Nothing is then read ahead for the next one. */
-  hasRefused(grant: Grant): boolean {
-    return this.#refused.has(grant);
+    return this.#proxies.clientOf(raw);
   }
 
   /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
   admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
     this.#enter(grant, reply);
-    if (this.#requests !== undefined) return this.#take(this.#requests, grant, reply);
-    this.#refused.delete(grant);
-    return undefined;
+    return this.#requests && this.#take(this.#requests, grant, reply);
   }
 
   async #take(limit: Limited<RateLimiter>, grant: Grant, reply: FastifyReply): Promise<void> {
     const state = await limit.buckets.take(grant.family);
     setFields(reply, limit, state);
-    if (state.isAllowed) return void this.#refused.delete(grant);
-    this.#refuse(grant, `more than ${limit.rate}`);
+    if (state.isAllowed) return;
+    this.#reportGrant(grant, `more than ${limit.rate}`);
     const reason = `Requests with this token are limited to ${limit.rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
@@ -98,8 +88,8 @@ export class RequestLimits {
     const state = failed ? buckets.take(client) : buckets.peek(client);
     if (state.isAllowed) return;
     const { 'x-forwarded-for': forwardedFor, forwarded = forwardedFor } = request.headers;
-    if (forwarded !== undefined && this.#proxies === undefined && !this.#hasWarnedOfProxy) {
-      this.#hasWarnedOfProxy = true;
+    if (forwarded !== undefined && this.#canWarnOfProxy) {
+      this.#canWarnOfProxy = false;
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
     this.#report(client, { client }, `more than ${rate} failed authentications`);
@@ -115,7 +105,7 @@ export class RequestLimits {
     const { family } = grant;
     const inProgress = this.#inProgress.get(family) ?? 0;
     if (inProgress >= max) {
-      this.#refuse(grant, `more than ${max} in progress`);
+      this.#reportGrant(grant, `more than ${max} in progress`);
       reply
         .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
         .header('ratelimit', '"in-progress";r=0');
@@ -123,7 +113,8 @@ export class RequestLimits {
     }
     if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
     this.#inProgress.set(family, inProgress + 1);
-    reply.raw.on('close', () => this.#leave(family));
+    // Before the listener that starts the next request of the connection (connections.ts).
+    reply.raw.prependListener('close', () => this.#leave(family));
   }
 
   #leave(family: string): void {
@@ -132,10 +123,9 @@ export class RequestLimits {
     else this.#inProgress.delete(family);
   }
 
-  #refuse(grant: Grant, limit: string): void {
-    this.#refused.add(grant);
-    const { tokenId: token, storeName: store, userName: user } = grant;
-    this.#report(grant.family, { token, store, user }, limit);
+  #reportGrant(grant: Grant, limit: string): void {
+    const { family, tokenId: token, storeName: store, userName: user } = grant;
+    this.#report(family, { token, store, user }, limit);
   }
 
   /** Logs who is refused, so that the operator finds them. `key` is a family or a client. */

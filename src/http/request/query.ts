@@ -57,7 +57,7 @@ export function allowed(properties: object): string {
 }
 
 /** The text after the first `?`, or an empty string. */
-export function queryOf(url: string): string {
+function queryOf(url: string): string {
   return splitOnce(url, '?')[1];
 }
 

@@ -53,8 +53,10 @@ export function validateRequests(app: FastifyInstance): void {
     route.preValidation = (request, _reply, done) => {
       const faults = querystring ? validateQuery(querystring, request) : new Faults();
       if (params) {
-        request.params = readParams(params, request.params);
-        addFaults(faults, params, request.params, toParameter);
+        const values = request.params as Record<string, unknown>; // the router has strings by name
+        for (const name in values)
+          values[name] = parseParameter(params.properties[name], String(values[name]));
+        addFaults(faults, params, values, toParameter);
       }
       if (body) {
         request.body = readBody(body, request.body, faults);
@@ -77,13 +79,6 @@ export function validateQuery(schema: TObject, request: FastifyRequest): Faults 
     request.queryFaults = faults;
   }
   return request.queryFaults;
-}
-
-function readParams(schema: TObject, params: unknown): unknown {
-  const value: Record<string, unknown> = {};
-  const texts = Object.entries(params as Record<string, string>); // find-my-way returns only strings
-  for (const [name, text] of texts) value[name] = parseParameter(schema.properties[name], text);
-  return value;
 }
 
 function readBody(schema: TObject, body: unknown, faults: Faults): unknown {

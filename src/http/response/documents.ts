@@ -6,17 +6,13 @@ import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-export interface Document {
+interface Document {
   read: () => Promise<Buffer>;
   /** The media type and other headers of the document. */
   headers: Record<string, string>;
 }
 
-export type Responder = (
-  request: FastifyRequest,
-  reply: FastifyReply,
-  cacheControl?: string,
-) => Promise<FastifyReply>;
+export type Responder = ReturnType<typeof responderFor>;
 
 export function serveDocument(app: FastifyInstance, url: string, document: Document): void {
   const respond = responderFor(document);
@@ -34,9 +30,9 @@ export function lazily<T>(load: () => Promise<T>): () => Promise<T> {
 }
 
 /** Reads the document once, because the files of the program do not change while it runs. */
-export function responderFor({ read, headers }: Document): Responder {
+export function responderFor({ read, headers }: Document) {
   const load = lazily(() => encode(read));
-  return async (request, reply, cacheControl = 'no-cache') => {
+  return async (request: FastifyRequest, reply: FastifyReply, cacheControl = 'no-cache') => {
     const { plain, gzip } = await load();
     const isGzip = wantsGzip(request.headers['accept-encoding']);
     const { bytes, etag } = isGzip ? gzip : plain;

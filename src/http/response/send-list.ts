@@ -11,7 +11,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { userKey } from '../../access/access.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
-import { Problem } from '../../problem.ts';
+import { fixedProblem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { maxUnreadBytes, maxUnreadBytesOfUser, maxUnreadWaitMs } from '../limits.ts';
 import { sendJson } from './send.ts';
@@ -42,13 +42,20 @@ export interface List<Cursor> {
   /** The text of the body before, between and after its arrays. */
   frame?: readonly [string, ...string[], string];
   /** Without a cursor, the list begins. */
-  read: (range: { after: Cursor | undefined; limit: number }) => Promise<Batch<Cursor>>;
+  read: (range: Range<Cursor>) => Promise<Batch<Cursor>>;
 }
 
 /** Parameters of a list. Arrays are repeated in URLs. */
 interface Query {
   limit?: number;
   [name: string]: number | string | readonly string[] | undefined;
+}
+
+interface Range<Cursor> {
+  after: Cursor | undefined;
+  limit: number;
+  /** Throws once the client has disconnected, because nobody would get the response. */
+  assertWanted: () => void;
 }
 
 interface Batch<Cursor> {
@@ -107,7 +114,7 @@ export class Lists {
     await this.#unread.acquire(key, maxBytes);
     const reduceTo = this.#releaseOnClose(key, maxBytes, reply.raw);
 
-    const read = readerOf(list, reply);
+    const read = readerOf(list, reply.raw);
     const { arrays, next } = await read(isStream ? minChunkChars : Infinity);
     if (isStream && next !== undefined) {
       if (request.method === 'HEAD') return sendJson(reply, Readable.from([]));
@@ -152,34 +159,34 @@ export class Lists {
   }
 }
 
-function tooManyUnread(): Problem {
-  return new Problem(
-    'overloaded',
-    'Too many long responses are unread. Read them first, or request short pages with "limit".',
-  );
-}
+const tooManyUnread = fixedProblem(
+  'overloaded',
+  'Too many long responses are unread. Read them first, or request short pages with "limit".',
+);
 
-/** Throws once the client has disconnected, because nobody would get the response. */
-export function assertConnected({ raw }: FastifyReply): void {
-  if (!raw.destroyed) return;
-  throw new Problem('invalid-request', 'The connection closed before the response was complete.');
-}
+const disconnected = fixedProblem(
+  'invalid-request',
+  'The connection closed before the response was complete.',
+);
 
 /** Reads on until there is that much text, or to the end of the page or list. */
 type Reader<Cursor> = (minChars: number) => Promise<Batch<Cursor>>;
 
 function readerOf<Cursor extends string | number>(
   { query, maxBatchItems, read }: List<Cursor>,
-  reply: FastifyReply,
+  response: ServerResponse,
 ): Reader<Cursor> {
+  const assertWanted = () => {
+    if (response.destroyed) throw disconnected();
+  };
   let { after, limit: left = Infinity } = query;
   let items = firstBatchItems;
   return async (minChars) => {
     const found: (string[] | undefined)[] = [];
     for (let chars = 0; chars < minChars && left > 0;) {
-      assertConnected(reply);
+      assertWanted();
       const limit = Math.min(left, items, maxBatchItems);
-      const { arrays, next }: Batch<Cursor> = await read({ after, limit });
+      const { arrays, next }: Batch<Cursor> = await read({ after, limit, assertWanted });
       const length = arrays.join().length;
       items = Math.max(minBatchItems, Math.floor((batchChars * limit) / length));
       if (length > 2 * batchChars && limit > minBatchItems) continue; // read fewer items

@@ -4,29 +4,23 @@
 import type { FastifyInstance } from 'fastify';
 import { Problem } from '../../problem.ts';
 import type { Storage } from '../../storage.ts';
-import type { Operation } from './operation.ts';
+import { operationsOf } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 
-const livez = {
-  operationId: 'livez',
-  summary: 'Check that the process is alive',
-  description: 'Returns 200 as long as the process can respond. Needs no token.',
-  tags: ['health'],
-  security: [],
-  successes: { 200: { description: 'The process is alive.', schema: 'Health' } },
-  problems: [],
-} satisfies Operation;
-
-const readyz = {
-  operationId: 'readyz',
-  summary: 'Check that the service is ready',
-  description:
-    'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
-  tags: ['health'],
-  security: [],
-  successes: { 200: { description: 'The service is ready.', schema: 'Readiness' } },
-  problems: ['storage-unavailable', 'overloaded'],
-} satisfies Operation;
+const { livez, readyz } = operationsOf('health', {
+  livez: {
+    summary: 'Check that the process is alive',
+    description: 'Returns 200 as long as the process can respond. Needs no token.',
+    successes: { 200: { description: 'The process is alive.', schema: 'Health' } },
+  },
+  readyz: {
+    summary: 'Check that the service is ready',
+    description:
+      'Returns 200 if the storage responds, writes work, and the service is not stopping. Otherwise 503, also with `reads` and `writes`. Needs no token.',
+    successes: { 200: { description: 'The service is ready.', schema: 'Readiness' } },
+    problems: ['storage-unavailable', 'overloaded'],
+  },
+});
 
 export function healthRoutes(
   app: FastifyInstance,

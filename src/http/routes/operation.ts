@@ -12,24 +12,23 @@ import type { Lists } from '../response/send-list.ts';
 declare module 'fastify' {
   interface FastifySchema {
     operationId?: string;
+    tags?: string[];
   }
 }
 
 export interface Operation {
-  operationId: string;
   summary: string;
   description: string;
-  tags: string[];
-  /** Empty if it needs no token. */
-  security?: [];
+  /** A token needs one of these, if there are any. Absent if the operation needs no token. */
+  scopes?: readonly Scope[];
   params?: TObject;
   querystring?: TObject;
   body?: TSchema;
   requestHeaders?: readonly ('If-Match' | 'If-None-Match' | 'Idempotency-Key')[];
   /** By status. */
   successes: Record<number, Success>;
-  /** Besides those that every operation can have, or every one with a token or a body. */
-  problems: readonly ProblemKind[];
+  /** Besides those that every operation can have, or every one with a token, with scopes or with a body. */
+  problems?: readonly ProblemKind[];
 }
 
 export interface Success {
@@ -43,54 +42,25 @@ export interface Success {
   headers?: readonly ('ETag' | 'Idempotent-Replayed' | 'Link')[];
 }
 
-/** An operation that needs a token, as a table describes it. */
-interface Described extends Pick<
-  Operation,
-  'summary' | 'description' | 'body' | 'requestHeaders' | 'successes'
-> {
-  /** The token needs one of these, if there are any. The description and the problems follow from them. */
-  scopes: readonly Scope[];
-  /** The parameters of the path and of the query. No others are allowed. */
-  path?: TProperties;
-  query?: TProperties;
-  problems?: readonly ProblemKind[];
+/** Input with these members and no others. */
+export function strict<Properties extends TProperties>(properties: Properties) {
+  return Type.Object(properties, { additionalProperties: false });
 }
 
-/** Completes the operations of a tag, which are given by their ids. */
-export function operationsOf<const Table extends Record<string, Described>>(
+/** The operations of a tag, by their ids. Those that need a token refuse parameters that they do not name. */
+export function operationsOf<const Table extends Record<string, Operation>>(
   tag: string,
   table: Table,
 ) {
-  const operations = Object.entries(table).map(([operationId, described]) => {
-    const { path, query = {}, scopes, problems = [], ...others } = described;
-    const needed = scopes.map((scope) => `\`${scope}\``).join(' or ');
-    const operation = {
-      ...others,
-      operationId,
-      description: `${others.description}${needed && ` Requires the scope ${needed}.`}`,
-      tags: [tag],
-      scopes,
-      ...(path && { params: Type.Object(path, strict) }),
-      querystring: Type.Object(query, strict),
-      problems: scopes.length === 0 ? problems : ['insufficient-scope', ...problems],
-    };
-    return [operationId, operation];
+  const operations = Object.entries(table).map(([operationId, operation]) => {
+    const querystring = operation.scopes && { querystring: strict({}) };
+    return [operationId, { operationId, tags: [tag], ...querystring, ...operation }];
   });
-  return Object.fromEntries(operations) as Operations<Table>; // entries have no types by key
-}
-
-type Operations<Table extends Record<string, Described>> = {
-  [Id in keyof Table]: Omit<Operation, 'params' | 'querystring' | 'body'> & {
-    scopes: readonly Scope[];
-    params: Strict<Table[Id]['path']>;
-    querystring: Strict<Table[Id]['query']>;
-    body: Table[Id]['body'];
+  // Entries lose the types of their keys.
+  return Object.fromEntries(operations) as {
+    [Id in keyof Table]: Table[Id] & { operationId: string; tags: string[] };
   };
-};
-
-type Strict<Properties> = Properties extends TProperties ? TObject<Properties> : undefined;
-
-const strict = { additionalProperties: false };
+}
 
 /** What the routes of plants, shares and tokens need. */
 export interface RouteOptions {

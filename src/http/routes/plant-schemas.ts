@@ -6,7 +6,7 @@ import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
 import { NewPlant, PlantField, PlantId, PlantPatch, SearchText, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
-import { afterOf, limitOf, operationsOf, type Operation } from './operation.ts';
+import { afterOf, limitOf, operationsOf, strict, type Operation } from './operation.ts';
 
 const fields = Type.Optional(
   Type.Array(PlantField, {
@@ -38,8 +38,8 @@ const q = Type.Optional({
     'Lists only plants whose name or tag contains this text. Case, accents and variants of letters do not matter: `lodz` finds `Łódź`. With `tag`, a plant must match both. The service may search all plants that the user has access to.',
 });
 
-const path = { id: { ...PlantId, meaning: 'The id of the plant.' } };
-const query = { fields };
+const plantParams = strict({ id: { ...PlantId, meaning: 'The id of the plant.' } });
+const fieldsQuery = strict({ fields });
 const conditions: Operation['requestHeaders'] = ['If-Match', 'If-None-Match'];
 
 export const plantOperations = operationsOf('plants', {
@@ -48,7 +48,7 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Creates a plant that belongs to the calling user. The response is sent after the plant is on disk. With an `Idempotency-Key`, you can repeat the request for 24 hours and get the same response, without creating a second plant.',
     scopes: ['plants:write'],
-    query,
+    querystring: fieldsQuery,
     body: NewPlant,
     requestHeaders: ['Idempotency-Key'],
     successes: {
@@ -66,7 +66,7 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
     scopes: ['plants:read'],
-    query: { limit, after, tag, q, fields },
+    querystring: strict({ limit, after, tag, q, fields }),
     successes: { 200: { description: 'The plants.', items: 'Plant', headers: ['Link'] } },
   },
   getPlant: {
@@ -74,8 +74,8 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Returns one plant that the calling user has access to. `ETag` identifies its present state.',
     scopes: ['plants:read'],
-    path,
-    query,
+    params: plantParams,
+    querystring: fieldsQuery,
     requestHeaders: conditions,
     successes: {
       200: { description: 'The plant.', schema: 'Plant', headers: ['ETag'] },
@@ -88,8 +88,8 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Changes the name or the tag of a plant (JSON Merge Patch, RFC 7396). Its owner and its id stay. The response is sent after the change is on disk. With `If-Match`, changes it only if it is as you have read it.',
     scopes: ['plants:write'],
-    path,
-    query,
+    params: plantParams,
+    querystring: fieldsQuery,
     body: PlantPatch,
     requestHeaders: conditions,
     successes: {
@@ -102,8 +102,8 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Brings a deleted plant back as it was, with its id and its owner, while the service keeps the change. The response is sent after the change is on disk.',
     scopes: ['plants:write'],
-    path,
-    query,
+    params: plantParams,
+    querystring: fieldsQuery,
     successes: { 200: { description: 'The plant is back.', schema: 'Plant', headers: ['ETag'] } },
     problems: ['plant-read-only', 'quota-exceeded', 'plant-not-found', 'id-taken'],
   },
@@ -112,7 +112,7 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Returns the deleted plants that the calling user can restore, in the order of their deletions, the newest first. A plant can be restored for 30 days after its deletion, unless the service is set to another time. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
     scopes: ['plants:read'],
-    query: {
+    querystring: strict({
       limit,
       after: Type.Optional(
         Type.String({
@@ -122,7 +122,7 @@ export const plantOperations = operationsOf('plants', {
             'The cursor: the response has only plants that were deleted before this one. The `Link` header of a page has the next cursor.',
         }),
       ),
-    },
+    }),
     successes: {
       200: { description: 'The deleted plants.', items: 'DeletedPlant', headers: ['Link'] },
     },
@@ -132,8 +132,8 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Returns who changed a plant, and when, newest first. A deleted plant has a history while the service keeps it.',
     scopes: ['plants:read'],
-    path,
-    query: {
+    params: plantParams,
+    querystring: strict({
       limit: Type.Optional(
         Type.Integer({
           minimum: 1,
@@ -143,7 +143,7 @@ export const plantOperations = operationsOf('plants', {
           examples: [10],
         }),
       ),
-    },
+    }),
     successes: { 200: { description: 'The changes.', items: 'PlantChange' } },
     problems: ['plant-not-found'],
   },
@@ -152,7 +152,7 @@ export const plantOperations = operationsOf('plants', {
     description:
       'Deletes one plant. The response is sent after the change is on disk. If you repeat the request, the response is 404. With `If-Match`, deletes the plant only if it has not changed.',
     scopes: ['plants:write'],
-    path,
+    params: plantParams,
     requestHeaders: conditions,
     successes: { 204: { description: 'The plant is deleted.' } },
     problems: ['plant-read-only', 'plant-not-found', 'precondition-failed'],

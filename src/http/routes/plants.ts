@@ -2,8 +2,7 @@
  * The routes of the operations on plants. They pass a validated request to the storage and send its result as JSON.
  */
 import type { Static } from '@sinclair/typebox';
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Grant, Reach } from '../../access/access.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { PageReader } from '../auth/auth.ts';
 import {
   binStart,
@@ -17,7 +16,6 @@ import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
-import { assertConnected } from '../response/send-list.ts';
 import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
@@ -32,21 +30,19 @@ export function plantRoutes(
   const routes = app.withTypeProvider<TypeBoxProvider>();
 
   /** Sends a plant with its entity tag and the fields that the query names. `sent` are those that the client has sent. */
-  function send(
+  async function send(
     request: PlantRequest,
     reply: FastifyReply,
     plant: OwnedPlant,
     sent: readonly PlantField[] = [],
-  ): FastifyReply | Promise<FastifyReply> {
+  ): Promise<FastifyReply> {
     const { caller } = request.grant;
     const { fields: named = defaultFields } = request.query;
     const canRead = caller.scopes.has('plants:read');
     const fields = canRead ? named : visibleFields(named, sent);
-    const respond = (names?: ReadonlyMap<number, string>) => {
-      if (canRead) setEntityTag(reply, plant);
-      return sendJson(reply, plantJson(plant, caller, fields, names));
-    };
-    return fields.includes('owner') ? nameOwner(request, plant).then(respond) : respond();
+    const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
+    if (canRead) setEntityTag(reply, plant);
+    return sendJson(reply, plantJson(plant, caller, fields, names));
   }
 
   /** The name of the owner, by their number. */
@@ -70,29 +66,29 @@ export function plantRoutes(
     return send(request, reply, plant, plantFields); // without a tag, the client has sent an empty one
   });
 
-  /** The only page of a list that takes one short read, while the grant is checked. */
+  /** The only page of a list that takes one short read; undefined for other lists, or if the query is not valid. */
   const readPage: PageReader = (request, caller) => {
     const { querystring } = operations.listPlants;
     if (validateQuery(querystring, request).listed.length > 0) return undefined;
-    const page = shortPageOf(caller.read, request.query as Static<typeof querystring>); // it is valid
-    return page && storage.plants.list(caller, page);
+    const query = request.query as Static<typeof querystring>; // it is valid
+    const { limit, after = 0, tag, q, fields = defaultFields } = query;
+    if (limit === undefined) return undefined;
+    const page: PlantQuery = { limit, after, tag, q, fields };
+    return isShort(caller.read, page) ? storage.plants.list(caller, page) : undefined;
   };
 
   routes.get('/plants', optionsOf(operations.listPlants, readPage), async (request, reply) => {
-    const { query, page } = request;
-    const { caller } = request.grant;
-    const short = shortPageOf(caller.read, query);
-    if (short !== undefined) {
-      const read = await (page ?? storage.plants.list(caller, short));
-      return lists.sendShortPage(request, reply, read);
-    }
+    const { query, grant } = request;
+    const { caller } = grant;
+    const page = request.page ?? readPage(request, caller);
+    if (page !== undefined) return lists.sendShortPage(request, reply, await page);
     const { tag, q, fields = defaultFields } = query;
-    const filter = { tag, q, fields, assertWanted: () => assertConnected(reply) };
+    const filter = { tag, q, fields };
     return lists.send(request, reply, {
       query,
       maxBatchItems: 1_000,
-      read: async ({ after = 0, limit }) => {
-        const { json, next } = await storage.plants.list(caller, { after, limit, ...filter });
+      read: async ({ after = 0, ...range }) => {
+        const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };
       },
     });
@@ -133,13 +129,12 @@ export function plantRoutes(
   routes.get('/bin', optionsOf(operations.listDeletedPlants), async (request, reply) => {
     const { query, grant } = request;
     const { caller } = grant;
-    const assertWanted = () => assertConnected(reply);
     return lists.send(request, reply, {
       query,
       maxBatchItems: 200,
-      read: async ({ after = '', limit }) => {
-        const wanted = { after: parsePosition(after) ?? binStart, limit, assertWanted };
-        const page = await storage.log.deleted(caller, wanted);
+      read: async ({ after = '', ...range }) => {
+        const position = parsePosition(after) ?? binStart;
+        const page = await storage.log.deleted(caller, { after: position, ...range });
         const users = page.plants.flatMap(({ owner, deletedBy = owner }) => [owner, deletedBy]);
         const names = await storage.users.namesOf(caller.store, users);
         const items = page.plants.map((plant) => JSON.stringify(toDeleted(plant, names)));
@@ -182,19 +177,4 @@ function visibleFields(
   return visible.length > 0 ? visible : ['id'];
 }
 
-interface PlantRequest {
-  grant: Grant;
-  query: { fields?: readonly PlantField[] };
-  method: string;
-}
-
-/** The only page of a list that takes one short read; undefined for other lists. */
-function shortPageOf(
-  reach: Reach,
-  query: Static<typeof operations.listPlants.querystring>,
-): PlantQuery | undefined {
-  const { limit, after = 0, tag, q, fields = defaultFields } = query;
-  if (limit === undefined) return undefined;
-  const page = { limit, after, tag, q, fields };
-  return isShort(reach, page) ? page : undefined;
-}
+type PlantRequest = FastifyRequest<{ Querystring: { fields?: readonly PlantField[] } }>;

@@ -7,7 +7,7 @@ import { Name } from '../../plants/plant.ts';
 import { invalidParameter, Problem } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { Type } from '../../shared/typebox.ts';
-import { afterOf, limitOf, operationsOf, type RouteOptions } from './operation.ts';
+import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 
@@ -35,7 +35,10 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Returns the users with whom the calling user shares plants, and the users who share theirs. Both lists are in ascending order of name. If more users follow a page with a `limit`, `Link` has the address of the next page.',
     scopes: ['plants:read', 'shares:write'],
-    query: { limit: limitOf('other users'), after: afterOf('users with names', nameOfUser) },
+    querystring: strict({
+      limit: limitOf('other users'),
+      after: afterOf('users with names', nameOfUser),
+    }),
     successes: { 200: { description: 'The shares.', schema: 'Shares', headers: ['Link'] } },
   },
   sharePlants: {
@@ -43,7 +46,7 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Lets another user of the store read all plants of the calling user, or also change, delete and restore them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do.',
     scopes: ['shares:write'],
-    path: { user },
+    params: strict({ user }),
     body: Type.Object(
       { access: ShareAccess },
       {
@@ -64,7 +67,7 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Ends sharing between the calling user and the other user, in both directions. If you repeat the request, the response is 404.',
     scopes: ['shares:write'],
-    path: { user },
+    params: strict({ user }),
     successes: { 204: { description: 'The share is ended.' } },
     problems: ['share-not-found'],
   },

@@ -13,7 +13,7 @@ import { insufficientScope, invalidRequest, Problem } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
-import { afterOf, limitOf, operationsOf, type RouteOptions } from './operation.ts';
+import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 
@@ -98,13 +98,13 @@ export const tokenOperations = operationsOf('tokens', {
     description:
       'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page. Requires no scope.',
     scopes: [],
-    query: {
+    querystring: strict({
       limit: limitOf('tokens'),
       after: afterOf(
         'tokens with ids',
         Type.String({ format: 'token-id', description: 'the id of a token' }),
       ),
-    },
+    }),
     successes: { 200: { description: 'The tokens.', items: 'OwnToken', headers: ['Link'] } },
   },
   revokeToken: {
@@ -112,12 +112,12 @@ export const tokenOperations = operationsOf('tokens', {
     description:
       'Revokes a token of the calling user. From the next request on, every process of the service refuses it. If you repeat the request, the response is the same. A token that was created with another token can revoke itself and its descendants. Any other token can revoke tokens that have at most its scopes.',
     scopes: [],
-    path: {
+    params: strict({
       tokenId: Type.String({
         description: 'The public id of the token.',
         examples: ['000000001-22894e9580395e64'],
       }),
-    },
+    }),
     successes: { 204: { description: 'The token is revoked.' } },
     problems: ['insufficient-scope', 'token-restricted', 'token-not-found'],
   },

@@ -10,15 +10,12 @@ import { maxHeaders, maxListMembers, maxPathChars } from '../limits.ts';
 import { headersTooLarge, versionNotSupported } from '../response/problems.ts';
 
 /** The headers that the service splits, and where. */
-const listHeaders = {
-  'If-Match': ',',
-  'If-None-Match': ',',
-  'Accept-Encoding': ',',
-  'Content-Type': ';',
-};
-const listFields = Object.entries(listHeaders).map(
-  ([name, separator]) => [name, name.toLowerCase(), separator] as const,
-);
+const listFields = [
+  ['If-Match', 'if-match', ','],
+  ['If-None-Match', 'if-none-match', ','],
+  ['Accept-Encoding', 'accept-encoding', ','],
+  ['Content-Type', 'content-type', ';'],
+] as const;
 
 /**
  * The problem with the head of the request, if there is one. The connection must then close after the response: where

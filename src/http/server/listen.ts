@@ -34,14 +34,9 @@ export async function reserve({ host, port }: Where): Promise<Where & { lock: Ne
   // One address, because the others of localhost could lead to another service.
   const { address } = await lookup(host);
   const lock = hasSharedPorts && port !== 0 ? [await lockAddress(address, port)] : [];
-  try {
-    const actualPort = await findFreePort(address, port);
-    if (hasSharedPorts && port === 0) lock.push(await lockAddress(address, actualPort));
-    return { host: address, port: actualPort, lock };
-  } catch (error) {
-    closeAll(lock);
-    throw error;
-  }
+  const actualPort = await findFreePort(address, port);
+  if (hasSharedPorts && port === 0) lock.push(await lockAddress(address, actualPort));
+  return { host: address, port: actualPort, lock };
 }
 
 /** Listens at a reserved address. Resolves with the sockets to close (drain.ts). */
@@ -58,7 +53,7 @@ export async function listen(server: Server, { host, port }: Where): Promise<Net
   const starts = all.map((one) => start(one, { ...options, reusePort: true }));
   await Promise.all(starts).catch(async (error: unknown) => {
     await Promise.allSettled(starts);
-    closeAll(all); // those that listen would keep the process running
+    for (const one of all) one.close(); // those that listen would keep the process running
     throw error;
   });
   return all;
@@ -67,17 +62,15 @@ export async function listen(server: Server, { host, port }: Where): Promise<Net
 /** Reserves the address and listens there. */
 export async function listenAlone(server: Server, where: Where): Promise<NetServer[]> {
   const { lock, ...address } = await reserve(where);
-  try {
-    return [...(await listen(server, address)), ...lock];
-  } catch (error) {
-    closeAll(lock);
-    throw error;
-  }
+  return [...(await listen(server, address)), ...lock];
 }
 
-/** An abstract Unix socket is a lock: one process can have each name, and the system frees it when that process ends. */
+/**
+ * An abstract Unix socket is a lock: one process can have each name, and the system frees it when that process ends, which
+ * the lock does not delay.
+ */
 function lockAddress(address: string, port: number): Promise<NetServer> {
-  const lock = createServer();
+  const lock = createServer().unref();
   lock.maxConnections = 0; // every user of the machine can connect to it
   return start(lock, { path: `\0plant-store ${address}:${port}` });
 }
@@ -93,8 +86,4 @@ async function findFreePort(host: string, port: number): Promise<number> {
 async function start(server: NetServer, options: ListenOptions): Promise<NetServer> {
   await once(server.listen(options), 'listening');
   return server;
-}
-
-function closeAll(servers: readonly NetServer[]): void {
-  for (const one of servers) one.close();
 }

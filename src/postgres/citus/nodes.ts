@@ -8,7 +8,7 @@ import { sql, type Row, type Statement } from '../../sql/statement.ts';
 import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
 import { checkNodeSql, checkServer } from '../schema/check.ts';
-import { Pool } from '../pool/pool.ts';
+import { Pool, type PoolOptions } from '../pool/pool.ts';
 import { ShardMap, shardSql, type Shard } from './shard-map.ts';
 import { onShard } from './shard-statement.ts';
 
@@ -31,7 +31,7 @@ const identitySql = sql<readonly [cluster: string]>`
 
 export class CitusNodes {
   readonly #address: Address;
-  readonly #onFault: (server: string, fault: unknown) => void;
+  readonly #onFault: PoolOptions['onFault'];
   /** By number, the coordinator first. */
   #nodes = new Map<number, Pool>();
   /**
@@ -43,7 +43,7 @@ export class CitusNodes {
   #identity: string | undefined;
   #isClosed = false;
 
-  constructor(address: Address, onFault: (server: string, fault: unknown) => void) {
+  constructor(address: Address, onFault: PoolOptions['onFault']) {
     this.#address = address;
     this.#onFault = onFault;
   }
@@ -126,12 +126,11 @@ export class CitusNodes {
     // Before the schema has an identity, a name such as `localhost` could be a node of another cluster.
     const { hosts } = this.#address;
     const inOrder = this.#identity === undefined ? [...hosts, named] : [named, ...hosts];
-    const name = nameOf(named);
     return new Pool(
       { ...this.#address, hosts: inOrder },
       {
-        name,
-        onFault: (fault) => this.#onFault(name, fault),
+        name: nameOf(named),
+        onFault: this.#onFault,
         verify: (connection) => this.#checkIdentity(connection, [number, named.host, named.port]),
         check: (connection) => checkServer(connection, checkNodeSql),
       },

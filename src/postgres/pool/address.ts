@@ -52,14 +52,13 @@ const tlsModes = new Map<string | null, Tls['mode']>([
 ]);
 
 const defaultPort = 5_432;
-const maxPort = 65_535;
 const parameters = ['sslmode', 'sslrootcert'];
 const addressForm = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE';
 
 /** Throws UsageError if the address is malformed or has an unsupported parameter. */
 export function parseAddress(url: string): Address {
   const [, user, password, hosts = '', database, query] =
-    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
+    /^postgres(?:ql)?:\/\/(?:([^:@/?]*)(?::([^@/?]*))?@)?([^/?@#]*)(?:\/([^/?@]*))?(?:\?([^@]*))?$/i.exec(
       url,
     ) ?? [];
   if (hosts === '')
@@ -105,17 +104,15 @@ function isThisMachine(host: string): boolean {
 }
 
 function parseHost(text: string): Host {
-  const [, bracketed, plain = '', port] = /^(?:\[(.*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const host = bracketed ?? percentDecode(plain) ?? '';
-  const number = port === undefined ? defaultPort : Number(port);
-  const isHost = bracketed === undefined ? host !== '' : isIP(bracketed) === 6;
-  const isValid = isHost && number >= 1 && number <= maxPort;
+  const url = URL.parse(`postgres://${text}`);
+  const host = percentDecode(url?.hostname.replace(/^\[|\]$/g, ''));
+  const port = Number(url?.port || defaultPort);
   // The message does not quote it, because it can be a part of a password that is not percent-encoded.
-  if (!isValid)
+  if (host === undefined || port === 0)
     throw new UsageError(
       `The address of the database has no valid host and port: use ${addressForm}.`,
     );
-  return { host, port: number };
+  return { host, port };
 }
 
 function parseTls(query: URLSearchParams): Tls {

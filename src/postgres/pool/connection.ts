@@ -67,6 +67,8 @@ export class Connection {
   readonly #closed = Promise.withResolvers<void>();
   /** Resolves when the connection ends, for any reason. */
   readonly closed = this.#closed.promise;
+  /** When a query last succeeded. */
+  lastResultMs = 0;
   #inFlight = 0;
   #isLost = false;
   /** Closes the connection if the server is silent for so long, because something is wrong. */
@@ -142,6 +144,7 @@ export class Connection {
     const query = { ...statement, values: [...values], rowMode: 'array' as const };
     const response = Promise.try(() => this.#client.query<unknown[]>(query));
     const { rows } = await this.#watched(response);
+    this.lastResultMs = performance.now();
     return rows as Row[] as R[]; // the compiler cannot check the columns of SQL
   }
 

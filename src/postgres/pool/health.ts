@@ -4,7 +4,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Schema } from '../../shared/migrations.ts';
-import { isStatementError } from '../errors.ts';
+import { isStatementError, TimeoutError } from '../errors.ts';
 import { checkMs, probeTimeoutMs, withTimeout } from './timeout.ts';
 
 const probePauseMs = 250;
@@ -14,6 +14,8 @@ interface HealthOptions {
   check: () => Promise<Schema>;
   /** Does so on a new connection. Rejects while the server is unavailable. */
   probe: () => Promise<void>;
+  /** Whether a query has succeeded since then. */
+  isServing: (sinceMs: number) => boolean;
   /** The server is unavailable, or available again if `fault` is undefined. */
   onFault: (fault: unknown) => void;
   /** Ends the probes. */
@@ -54,7 +56,8 @@ export class Health {
       check.startedMs = nowMs;
     } catch (error) {
       this.#lastCheck = undefined;
-      if (!isStatementError(error)) this.suspect();
+      const isOverloaded = error instanceof TimeoutError && this.#options.isServing(nowMs);
+      if (!isStatementError(error) && !isOverloaded) this.suspect();
     }
     return schema;
   }

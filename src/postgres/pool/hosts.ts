@@ -129,8 +129,10 @@ export class Hosts {
   /** Returns the servers that accept writes, in the order of the hosts, and why others do not. */
   async #askAll(): Promise<[found: Primary[], failures: Failure[], isComplete: boolean]> {
     const { hosts } = this.#address;
+    const { stop: closing, verify } = this.#options;
     const over = new AbortController();
-    const stop = AbortSignal.any([this.#options.stop, over.signal]);
+    const stop = AbortSignal.any([closing, over.signal]);
+    const firstFound = Promise.withResolvers<true>();
     const found: Primary[][] = hosts.map(() => []);
     const failures: Failure[] = [];
     const asked = hosts.map(async (host, at) => {
@@ -140,11 +142,14 @@ export class Hosts {
         const [connection, primary] = await this.#connect(place, stop);
         void connection.close();
         found[at]?.push(primary);
+        firstFound.resolve(true);
       });
       await Promise.all(asking.map((each) => each.catch(failed)));
     });
     const all = Promise.all(asked).then(() => true);
-    const isComplete = await Promise.race([all, pause(surveyMs, false, { ref: false })]);
+    // What is verified is the right one, which a host that is down must not delay.
+    const isEnough = verify ? firstFound.promise : pause(surveyMs, false, { ref: false });
+    const isComplete = await Promise.race([all, isEnough]);
     if (found.flat().length === 0) await all;
     over.abort();
     return [found.flat(), failures, isComplete];

@@ -52,11 +52,11 @@ const rollback: Query = [sql`ROLLBACK`, []];
 /** `swift`: writes that wait for no lock of a store. `patient`: those that do. */
 type TransactionKind = 'swift' | 'patient' | 'other';
 
-interface PoolOptions extends Omit<HostsOptions, 'stop'> {
+export interface PoolOptions extends Omit<HostsOptions, 'stop'> {
   /** Such as `db1:5432`. */
   name: string;
   /** The server is unavailable, or available again if `fault` is undefined. */
-  onFault: (fault: unknown) => void;
+  onFault: ((server: string, fault: unknown) => void) | undefined;
   /** Reads a table, and checks the settings of the server. */
   check: (connection: Connection) => Promise<Schema>;
 }
@@ -94,12 +94,13 @@ export class Pool {
     this.health = new Health({
       check: () => this.check(check),
       probe: () => this.#probe(),
+      isServing: (sinceMs) => this.hosts.connections.some((one) => one.lastResultMs > sinceMs),
       onFault: (fault) => {
         // Reads that wait for the server can fail now. The outcome of a transaction can still arrive.
         if (fault !== undefined) {
           for (const connection of [...this.#shared, ...this.#free]) connection.destroy();
         }
-        onFault(fault);
+        onFault?.(name, fault);
       },
       stop,
     });
@@ -120,15 +121,13 @@ export class Pool {
     turn = '',
     isFinal?: (error: unknown) => boolean,
   ): Promise<R[]> {
-    try {
-      const send = () =>
-        this.#sentReads.run(turn, async () =>
-          (await this.#sharedConnection()).query(statement, values),
-        );
-      return await withTimeout(withRetries(send, { isFinal }));
-    } catch (error) {
+    const send = () =>
+      this.#sentReads.run(turn, async () =>
+        (await this.#sharedConnection()).query(statement, values),
+      );
+    return withTimeout(withRetries(send, { isFinal })).catch((error: unknown) => {
       throw problemOf(error);
-    }
+    });
   }
 
   /** Runs a check, which does not wait behind requests: an overloaded service is healthy. Rejects with its error. */

@@ -14,6 +14,7 @@ import type { Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
 import { checkMs } from '../pool/timeout.ts';
 import type { Servers } from '../servers.ts';
+import { checkNodeSql, checkServer } from './check.ts';
 import { runUnlimited } from './unlimited.ts';
 
 /** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
@@ -30,8 +31,6 @@ const databaseName = 'The database';
 
 const lockSql = sql`SELECT pg_advisory_lock(${lockNumber})`;
 const namespaceSql = sql`SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'`;
-const numberSql = sql<readonly [number: number]>`
-  SELECT version FROM plant_store.migrations WHERE id = 1`;
 const updateSql = (to: Schema) =>
   `UPDATE plant_store.migrations SET version = ${encodeSchema(to)} WHERE id = 1`;
 /** The sessions of a process have a name of their own (connection.ts). */
@@ -135,12 +134,9 @@ async function migrateLocked(session: Connection, isCitus: boolean): Promise<voi
 
 /** Its version is 0 if there is none. */
 async function readSchema(connection: Connection): Promise<Schema> {
-  try {
-    const [row] = await connection.query(numberSql, []);
-    return decodeSchema(row?.[0] ?? 0);
-  } catch (error) {
+  return checkServer(connection, checkNodeSql).catch((error: unknown) => {
     const code = codeOf(error);
     if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return decodeSchema(0);
     throw error;
-  }
+  });
 }

@@ -4,15 +4,17 @@
  */
 import type { Change } from '../../plants/changes.ts';
 import { Problem, storageUnavailable } from '../../problem.ts';
-import type { Query } from '../../sql/statement.ts';
-import type { Write } from '../../sql/write.ts';
+import { callerNow, findAgain } from '../../sql/grants.ts';
+import type { Query, Row } from '../../sql/statement.ts';
+import { outcomeOf, type Write } from '../../sql/write.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { settled, TimeoutError } from '../errors.ts';
 import type { Connection } from '../pool/connection.ts';
 import { responseTimeoutMs } from '../pool/timeout.ts';
+import { newGrantsVersion } from '../tables/grants.ts';
+import { addToLog } from '../tables/log.ts';
 import { changeSql, noStore, storeRowOf, type StoreRow } from './statements.ts';
 import { StoreChanges } from './store-changes.ts';
-import { StoreWrite } from './store-write.ts';
 
 /** A write without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
@@ -118,7 +120,7 @@ export class Group {
         queued.outcome.reject(storageUnavailable(new TimeoutError()));
       } else {
         queued.isDecided = true;
-        this.outcomes.set(queued, outcomeOf(attempt, at));
+        this.outcomes.set(queued, decideOne(attempt, at));
       }
     }
     this.#effect = attempt.effect();
@@ -136,11 +138,60 @@ export class Group {
   }
 }
 
-function outcomeOf(attempt: Attempt, at: number): unknown {
+function decideOne(attempt: Attempt, at: number): unknown {
   try {
     return attempt.decide(at);
   } catch (error) {
     if (error instanceof Problem) return error;
     throw error;
+  }
+}
+
+/** A write of `sql/`. */
+class StoreWrite implements Attempt {
+  readonly #store: number;
+  readonly #write: Write;
+  readonly #hasLog: boolean;
+  #callers: readonly Row[] = [];
+  #rows: readonly (readonly Row[])[] = [];
+  #effect: Effect = { row: noStore, statements: [] };
+
+  constructor(store: number, write: Write, { keepChangesMs }: WriteSettings) {
+    this.#store = store;
+    this.#write = write;
+    this.#hasLog = keepChangesMs !== 0;
+  }
+
+  async read(connection: Connection): Promise<void> {
+    const { by, reads } = this.#write;
+    [this.#callers, this.#rows] = await settled([
+      by === undefined ? Promise.resolve([]) : connection.query(...findAgain(this.#store, by)),
+      settled(reads.map((query) => connection.query(...query))),
+    ]);
+  }
+
+  async complete(row: StoreRow): Promise<void> {
+    this.#effect = { row, statements: [] };
+  }
+
+  decide(): unknown {
+    const { by } = this.#write;
+    if (by !== undefined) callerNow(this.#store, by, this.#callers);
+    const { row } = this.#effect;
+    const { result, writes, entries } = outcomeOf(this.#write, this.#rows, row.position);
+    const changesGrants = entries.some(({ plant }) => plant === undefined);
+    this.#effect = {
+      row: {
+        ...row,
+        position: row.position + entries.length,
+        grants: changesGrants ? newGrantsVersion() : row.grants,
+      },
+      statements: [...writes, ...(this.#hasLog ? addToLog(this.#store, entries) : [])],
+    };
+    return result;
+  }
+
+  effect(): Effect {
+    return this.#effect;
   }
 }

@@ -5,9 +5,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Change } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { maxPending } from '../../shared/pending.ts';
 import type { WriteSettings } from '../../storage.ts';
-import { outcomeUnknown, Problem, storageUnavailable, tooManyWrites } from '../../problem.ts';
+import {
+  maxPendingWrites,
+  outcomeUnknown,
+  Problem,
+  storageUnavailable,
+  tooManyWrites,
+} from '../../problem.ts';
 import {
   codeOf,
   isConnectionLost,
@@ -57,7 +62,7 @@ export class Writer {
 
   /** Resolves to the result once the write is committed. Otherwise rejects with a Problem that describes its outcome. */
   async write(store: number, write: Change | Write): Promise<unknown> {
-    if (this.#pending.size >= maxPending) throw tooManyWrites();
+    if (this.#pending.size >= maxPendingWrites) throw tooManyWrites();
     const queued: QueuedWrite = {
       write,
       sinceMs: performance.now(),

@@ -127,8 +127,8 @@ CREATE TABLE changes (
   is_restorable INTEGER NOT NULL
 ) STRICT;
 
--- For lists of deleted plants: has what is needed to skip old deletions, and the plants of other owners.
-CREATE INDEX restorable_changes ON changes (key, position, owner, at) WHERE is_restorable = 1;
+-- For lists of deleted plants.
+CREATE INDEX restorable_changes ON changes (key) WHERE is_restorable = 1;
 -- To find the deletion of a plant.
 CREATE INDEX restorable_plants ON changes (store, plant) WHERE is_restorable = 1;
 

@@ -70,10 +70,9 @@ export function listSql(
          CROSS JOIN ${range} AND id > ?2 AND id <= coalesce(last, ${maxId})`;
 }
 
-/** The parameter of a statement that names owners. */
-function valuesOf(reach: Reach): readonly (number | string)[] {
-  if (reach === 'all') return [];
-  return reach.length === 1 ? reach : [JSON.stringify(reach)];
+/** The parameter of a statement about the plants of one owner. */
+function ownerOf(reach: Reach): readonly number[] {
+  return reach === 'all' ? [] : reach;
 }
 
 const toPlant = ([id, owner, ...texts]: PlantRow) => plantOf(id, owner, texts);
@@ -81,9 +80,6 @@ const toPlant = ([id, owner, ...texts]: PlantRow) => plantOf(id, owner, texts);
 type PageRow = [array: string, last: number | null, hasMore: number];
 
 export function openLists(prepare: Prepare) {
-  const nextOf = (kind: RangeKind) =>
-    prepare<PlantRow>(`
-      SELECT id, owner, ${textColumns} FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT ?3 + 0`);
   const filterOf = (kind: RangeKind) => {
     const passing = (by: keyof typeof conditions) =>
       prepare<PlantRow>(`
@@ -106,7 +102,6 @@ export function openLists(prepare: Prepare) {
     )
     SELECT plants.id, plants.owner, ${textColumns} FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
-  const next = { store: nextOf('store'), owner: nextOf('owner'), owners: merge };
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   const pages = new Map<string, Statement<PageRow>>();
 
@@ -121,11 +116,14 @@ export function openLists(prepare: Prepare) {
       const statement = pages.get(key) ?? prepare<PageRow>(listSql(kind, fields, access));
       pages.set(key, statement);
       const [array = '[]', last, hasMore] =
-        statement.get(store, after, limit, ...valuesOf(read)) ?? [];
+        statement.get(store, after, limit, ...ownerOf(read)) ?? [];
       return { json: array.slice(1, -1), next: hasMore === 1 ? (last ?? undefined) : undefined };
     },
 
-    /** The next plants in reach: `limit`, or as many as a step can have. Those of one range are filtered. */
+    /**
+     * The next plants of several owners: `limit`, or as many as a step can have. Those of one range are filtered: without
+     * a filter, they are a page.
+     */
     step(
       { store, read }: ReadAccess,
       after: number,
@@ -135,14 +133,14 @@ export function openLists(prepare: Prepare) {
       const source = sourceOf(read);
       if (filter !== undefined && source !== 'owners') {
         const { end, [filter.by]: passing } = filters[source];
-        const owner = valuesOf(read);
+        const owner = ownerOf(read);
         const [last] = end.get(store, after, Math.min(limit, maxFilteredPlants), ...owner) ?? [];
         const rows = passing.all(store, after, last ?? maxId, owner[0] ?? null, filter.wanted);
         const scannedTo = rows.length < maxStepPlants ? last : rows.at(-1)?.[0];
         return { rows: rows.map(toPlant), scannedTo };
       }
       const count = Math.min(limit, maxStepPlants);
-      const rows = next[source].all(store, after, count, ...valuesOf(read));
+      const rows = merge.all(store, after, count, JSON.stringify(read));
       const scannedTo = rows.length < count ? undefined : rows.at(-1)?.[0];
       return { rows: rows.map(toPlant), scannedTo };
     },

@@ -53,10 +53,9 @@ export function perform<Result>(
   const { result, writes, entries } = outcomeOf(write, rows, position);
   for (const query of writes) statements.run(...query);
   if (entries.some(({ plant }) => plant !== undefined)) counts.clear();
-  if (store === undefined) return result;
-  for (const entry of entries) {
-    stores.raise(store);
-    if (hasLog) log.add(store, entry);
-  }
+  if (store === undefined || entries.length === 0) return result;
+  const { lastId } = stores.of(store);
+  stores.set(store, { lastId, position: position + entries.length });
+  if (hasLog) for (const entry of entries) log.add(store, entry);
   return result;
 }

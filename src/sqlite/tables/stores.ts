@@ -27,7 +27,7 @@ export function openStores(prepare: Prepare) {
     ON CONFLICT DO NOTHING`);
   const rows = new Map<number, StoreRow>();
 
-  function find(store: number): StoreRow | undefined {
+  function find(store: number): Readonly<StoreRow> | undefined {
     const known = rows.get(store);
     if (known !== undefined) return known;
     const found = read.get(store);
@@ -38,7 +38,7 @@ export function openStores(prepare: Prepare) {
     return row;
   }
 
-  function rowOf(store: number): StoreRow {
+  function of(store: number): Readonly<StoreRow> {
     const row = find(store);
     if (row === undefined) throw defect(new Error(`no store ${store}`));
     return row;
@@ -51,9 +51,7 @@ export function openStores(prepare: Prepare) {
     },
 
     /** Adds a store unless one has the name. */
-    add(name: string): void {
-      add.run(name);
-    },
+    add: (name: string): void => add.run(name),
 
     /** Writes the row, and leaves it as it was. SQLite would not write an equal one. */
     touch(store: number): void {
@@ -62,22 +60,12 @@ export function openStores(prepare: Prepare) {
     },
 
     /** The row in this transaction. */
-    of: (store: number): Readonly<StoreRow> => rowOf(store),
+    of,
 
-    find: (store: number): Readonly<StoreRow> | undefined => find(store),
+    find,
 
     set(store: number, { lastId, position }: Pick<StoreRow, 'lastId' | 'position'>): void {
-      const row = rowOf(store);
-      row.lastId = lastId;
-      row.position = position;
-      row.isChanged = true;
-    },
-
-    /** Returns the position of the next change. */
-    raise(store: number): number {
-      const row = rowOf(store);
-      row.isChanged = true;
-      return ++row.position;
+      Object.assign(of(store), { lastId, position, isChanged: true });
     },
 
     /** Call it at the end of a transaction. */

@@ -3,7 +3,6 @@ import { noQuotas } from '../../plants/quota.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
-import { openIdempotencyKeys } from './idempotency-keys.ts';
 import { openLog } from './log.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';
@@ -19,21 +18,20 @@ export function openTables(
   { quotas = noQuotas, keepChangesMs }: WriteSettings = {},
 ) {
   const prepare = preparerOf(database);
-  const grants = openGrants(prepare);
-  const counts = openCounts(prepare, quotas);
   const stores = openStores(prepare);
   const statements = openStatements(prepare);
-  const log = openLog(prepare, statements, stores, keepChangesMs);
-  const keys = openIdempotencyKeys(prepare);
   const hasLog = keepChangesMs !== 0;
-  return {
-    grants,
-    counts,
+  const parts = {
+    grants: openGrants(prepare, statements),
+    counts: openCounts(prepare, quotas),
     stores,
-    log,
     statements,
+    log: openLog(prepare, statements, stores),
+  };
+  return {
+    ...parts,
     hasLog,
-    plants: openPlants(prepare, { quotas, hasLog }, grants, counts, stores, log, keys),
+    plants: openPlants(prepare, parts, { quotas, hasLog }, keepChangesMs),
     lists: openLists(prepare),
   };
 }

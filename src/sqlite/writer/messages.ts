@@ -2,11 +2,9 @@
  * The messages between the Writer and its thread. They are plain data, because they are copied from one thread
  * to the other.
  */
-import type { ChangeReach, Identified } from '../../access/access.ts';
-import type { Change } from '../../plants/changes.ts';
-import type { Condition } from '../../plants/condition.ts';
-import { textValues, withTexts } from '../../plants/fields.ts';
-import type { CreateKey } from '../../plants/idempotency.ts';
+import type { ChangeReach } from '../../access/access.ts';
+import type { Change, Creation, Update } from '../../plants/changes.ts';
+import { textFields, withTexts } from '../../plants/fields.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Writes } from '../../sql/named-writes.ts';
@@ -22,69 +20,38 @@ export type Call = {
 type OwnWrite = readonly ['add-store', name: string] | readonly ['touch', store: number];
 
 /** A change as a flat tuple: of objects, most of the cost would be copying their keys. */
-type PackedChange =
-  | readonly [
-      'create',
-      ...Head,
-      id: number | undefined,
-      owner: number,
-      key: CreateKey | undefined,
-      ...texts: string[],
-    ]
-  | readonly [
-      'update' | 'delete' | 'restore',
-      ...Head,
-      id: number,
-      reach: PackedReach,
-      condition: Condition | undefined,
-      ...texts: (string | undefined)[],
-    ];
-/** Of a caller without claims, a place for them: what follows has any number of members. */
-type Head = readonly [
-  store: number,
-  request: string | undefined,
-  version: number,
-  tokenHash: string,
-  user: number,
-  tokenId: string,
-  claims: Identified[4],
-];
-/** Usually the only owner in reach. */
-type PackedReach = ChangeReach | number;
+type PackedChange = readonly ['change', ...values: unknown[]];
+
+/** What the changes of all kinds have. */
+type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
-  const { kind, store, request } = change;
-  const [version, tokenHash, user, tokenId, claims] = change.by;
-  const head = [store, request, version, tokenHash, user, tokenId, claims] as const;
-  if (kind === 'create') {
-    const { id, owner, key } = change;
-    return [kind, ...head, id, owner, key, ...textValues(change)];
-  }
-  const { id, reach, condition } = change;
-  const texts = kind === 'update' ? textValues(change) : [];
-  return [kind, ...head, id, packReach(reach), condition, ...texts];
+  const all: Partial<Members> = change;
+  const { kind, store, request, id, owner, condition, key } = all;
+  const reach = 'reach' in change ? packReach(change.reach) : undefined;
+  const texts = textFields.map((field) => all[field]);
+  return ['change', kind, store, request, id, owner, reach, condition, key, ...texts, ...change.by];
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, store, request, version, tokenHash, user, tokenId, claims] = packed;
-  const by = [version, tokenHash, user, tokenId, claims] as const;
-  if (packed[0] === 'create') {
-    const [kind, , , , , , , , id, owner, key, ...values] = packed;
-    const creation = { kind, store, by, request, id, owner, key };
-    return withTexts(creation, (_, at) => values[at] ?? '');
-  }
-  const [kind, , , , , , , , id, packedReach, condition, ...values] = packed;
-  const reach = unpackReach(packedReach);
-  return withTexts({ kind, store, by, request, id, reach, condition }, (_, at) => values[at]);
+  const [, kind, store, request, id, owner, packedReach, condition, key, ...others] = packed;
+  const reach = unpackReach(packedReach as PackedReach); // the place where `pack` has put it
+  const by = others.slice(textFields.length);
+  const own = { kind, store, by, request, id, owner, reach, condition, key };
+  const members: Members = withTexts(own, (_, at) => others[at]);
+  return members as Partial<Members> as Change; // as it was before `pack`
 }
+
+/** Usually the only owner in reach. */
+type PackedReach = ChangeReach | number | undefined;
 
 function packReach(reach: ChangeReach): PackedReach {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
-  return isOneOwner ? (read[0] ?? reach) : reach;
+  return isOneOwner ? read[0] : reach;
 }
 
-function unpackReach(packed: PackedReach): ChangeReach {
+function unpackReach(packed: PackedReach): ChangeReach | undefined {
   return typeof packed === 'number' ? [[packed], [packed]] : packed;
 }
 

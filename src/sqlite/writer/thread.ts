@@ -98,10 +98,7 @@ function outcomeOf(tables: Tables, write: Write): unknown {
 
 function apply(tables: Tables, write: Write): unknown {
   switch (write[0]) {
-    case 'create':
-    case 'update':
-    case 'delete':
-    case 'restore':
+    case 'change':
       return tables.plants.change(unpack(write));
     case 'add-store':
       return tables.stores.add(write[1]);

@@ -6,8 +6,13 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import { commitChannel } from '../../shared/metrics.ts';
-import { Pending } from '../../shared/pending.ts';
-import { outcomeUnknown, Problem, storageUnavailable } from '../../problem.ts';
+import {
+  maxPendingWrites,
+  outcomeUnknown,
+  Problem,
+  storageUnavailable,
+  tooManyWrites,
+} from '../../problem.ts';
 import type { ResultOf } from '../../sql/write.ts';
 import type { Writes } from '../../sql/named-writes.ts';
 import { nowMs } from '../file/locks.ts';
@@ -30,12 +35,21 @@ const outcomeTimeoutMs = 20_000;
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
+interface PendingWrite {
+  /** When it was requested, on the clock of performance.now(). */
+  sinceMs: number;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
 export class Writer {
   readonly #data: ThreadData;
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
-  readonly #pending = new Pending<unknown>();
+  /** The writes without an outcome, in ascending order of their numbers. An outcome for any other number is ignored. */
+  readonly #pending = new Map<number, PendingWrite>();
+  #lastNumber = 0;
   /** Writes of this event loop iteration, and the number of the first one. */
   #unsent: Write[] = [];
   #firstUnsent = 0;
@@ -59,13 +73,15 @@ export class Writer {
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
   async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
-    const [number, result] = this.#pending.add();
+    if (this.#pending.size >= maxPendingWrites) throw tooManyWrites();
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    this.#pending.set(++this.#lastNumber, { sinceMs: performance.now(), resolve, reject });
     if (this.#unsent.length === 0) {
-      this.#firstUnsent = number;
+      this.#firstUnsent = this.#lastNumber;
       process.nextTick(() => this.#flush());
     }
     if (this.#unsent.push(write) === maxBatchWrites) this.#flush();
-    return result;
+    return promise;
   }
 
   /** Starts the thread, which the first write would do otherwise. */
@@ -94,7 +110,7 @@ export class Writer {
     } catch (error) {
       // The thread could not be started, so nothing was sent.
       const problem = storageUnavailable(error);
-      for (const at of writes.keys()) this.#pending.reject(first + at, problem);
+      for (const at of writes.keys()) this.#reject(first + at, problem);
     }
   }
 
@@ -120,15 +136,15 @@ export class Writer {
     const couldNotStart =
       cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_INIT_FAILED';
     const problem = couldNotStart ? storageUnavailable(cause) : outcomeUnknown(cause);
-    for (const number of this.#pending.numbers()) {
+    for (const number of this.#pending.keys()) {
       if (this.#unsent.length > 0 && number >= this.#firstUnsent) return;
-      this.#pending.reject(number, problem);
+      this.#reject(number, problem);
     }
   }
 
   #reportOutcomes(outcomes: Outcomes): void {
     const [oldest = 0] = outcomes.keys();
-    const sinceMs = this.#pending.sinceMs(oldest) ?? performance.now();
+    const sinceMs = this.#pending.get(oldest)?.sinceMs ?? performance.now();
     for (const [first, results] of outcomes) {
       for (const [at, result] of results.entries()) this.#report(first + at, result);
     }
@@ -138,14 +154,29 @@ export class Writer {
   }
 
   #report(number: number, outcome: unknown): void {
-    if (!isFailure(outcome)) return this.#pending.resolve(number, outcome);
-    const { kind, detail, ...more } = outcome.problem;
-    this.#pending.reject(number, new Problem(kind, detail, more));
+    if (isFailure(outcome)) {
+      const { kind, detail, ...more } = outcome.problem;
+      return this.#reject(number, new Problem(kind, detail, more));
+    }
+    this.#pending.get(number)?.resolve(outcome);
+    this.#pending.delete(number);
   }
 
-  /** Call it regularly: a disk that hangs must not block requests forever. */
+  #reject(number: number, error: unknown): void {
+    this.#pending.get(number)?.reject(error);
+    this.#pending.delete(number);
+  }
+
+  /**
+   * Call it regularly: a disk that hangs must not block requests forever. Overdue writes count as pending until their
+   * outcomes arrive, so that such a disk accumulates no writes.
+   */
   rejectOverdue(): void {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
-    this.#pending.rejectBefore(performance.now() - outcomeTimeoutMs, problem);
+    const beforeMs = performance.now() - outcomeTimeoutMs;
+    for (const { sinceMs, reject } of this.#pending.values()) {
+      if (sinceMs >= beforeMs) return;
+      reject(problem);
+    }
   }
 }

@@ -107,11 +107,9 @@ export function entryOf(
   facts: readonly Text[],
   ...controls: HTMLElement[]
 ): HTMLElement {
+  // Whatever the name consists of, it has its own direction, and its spaces can be seen.
+  const entry = element('li', {}, element('bdi', { className: 'entry-name' }, name), ...controls);
   const hint = element('p', { className: 'entry-facts hint' }, joined(facts, ' · '));
-  return element('li', {}, nameOf(name), ...controls, hint);
-}
-
-/** Whatever the text consists of, it has its own direction, and its spaces can be seen. */
-export function nameOf(text: Text): HTMLElement {
-  return element('bdi', { className: 'entry-name' }, text);
+  if (facts.length > 0) entry.append(hint);
+  return entry;
 }

@@ -1,17 +1,30 @@
 /**
  * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
-import type { Plant } from '../../client/client.ts';
+import type { Plant, PlantChange } from '../../client/client.ts';
 import { optionalTexts } from '../../client/types.ts';
 import { store } from '../session/session.ts';
-import { byId, onPress, setFacts, setText, show } from '../shared/dom.ts';
+import {
+  byId,
+  joined,
+  onPress,
+  sentence,
+  setFacts,
+  setText,
+  show,
+  type Text,
+} from '../shared/dom.ts';
 import { formatTime, titleOf } from '../shared/format.ts';
 import { deletePlants, restorePlants } from '../table/delete-plants.ts';
 import { edit } from '../table/editor.ts';
 import { isWritable } from '../table/plant-list.ts';
 import { ifFound, readPlant } from '../table/plants.ts';
 import { entryOf } from './menu-dialog.ts';
-import { isCut, stepsOf } from './plant-history.ts';
+
+/** The service shows no more changes (src/log/change-log.ts). */
+const maxChanges = 100;
+
+type State = Omit<Plant, 'id' | 'access'>;
 
 const dialog = byId('plant', HTMLDialogElement);
 const history = byId('plant-history', HTMLElement);
@@ -56,9 +69,7 @@ export async function openPlant(plant: Plant): Promise<void> {
   ]);
   if (shown !== plant) return;
   history.ariaBusy = null;
-  list.replaceChildren(
-    ...stepsOf(changes, current).map(({ what, who, at }) => entryOf(what, [who, formatTime(at)])),
-  );
+  list.replaceChildren(...entriesOf(changes, current));
   show('plant-cut', isCut(changes));
   if (current !== undefined) return draw(current);
   for (const action of ['edit', 'delete']) show(`plant-${action}`, false);
@@ -73,4 +84,51 @@ function draw(plant: Plant): void {
   setText('plant-name', name);
   setFacts('plant-facts', { Id: String(id), ...Object.fromEntries(texts), Owner: owner });
   for (const action of ['edit', 'delete']) show(`plant-${action}`, isWritable(plant));
+}
+
+/** Whether there can be earlier changes than these. */
+function isCut(changes: readonly PlantChange[]): boolean {
+  return changes.length === maxChanges && changes.at(-1)?.event !== 'created';
+}
+
+/** An entry for each change, newest first. `current` is the plant as it is now, if it is there. */
+function entriesOf(changes: readonly PlantChange[], current: State | undefined): HTMLElement[] {
+  let after = current;
+  return changes.map((change) => {
+    const { at, user = 'The operator', before } = change;
+    const entry = entryOf(textOf(change, after), [user, formatTime(at)]);
+    after = before ?? after;
+    return entry;
+  });
+}
+
+function textOf({ event, before }: PlantChange, after: State | undefined): Text {
+  switch (event) {
+    case 'created':
+      return 'Added';
+    case 'deleted':
+      return 'Deleted';
+    case 'restored':
+      return 'Restored';
+    case 'moved':
+      return sentence`Moved from “${before?.owner ?? ''}” to “${after?.owner ?? ''}”`;
+    case 'updated':
+      return before && after ? updateText(before, after) : 'Edited';
+    default:
+      return event satisfies never; // of a later version of the service
+  }
+}
+
+function updateText(before: State, after: State): Text {
+  const parts: Text[] = [];
+  if (before.name !== after.name)
+    parts.push(sentence`Renamed from “${before.name}” to “${after.name}”`);
+  for (const field of optionalTexts) {
+    const [title, was, is] = [titleOf(field), before[field], after[field]];
+    if (was === is) continue;
+    if (was === '') parts.push(sentence`${title} “${is}” added`);
+    else if (is === '') parts.push(sentence`${title} “${was}” removed`);
+    else parts.push(sentence`${title} changed from “${was}” to “${is}”`);
+  }
+  return joined(parts, ' · ');
 }

@@ -6,7 +6,7 @@ import { printable } from '../../client/printable.ts';
 import { can, store } from '../session/session.ts';
 import { byId, element, sentence, setText, type Text } from '../shared/dom.ts';
 import { reload } from '../table/plants.ts';
-import { drawEntries, MenuDialog, nameOf } from './menu-dialog.ts';
+import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 const accessTexts: Record<ShareAccess, string> = {
   read: 'can see',
@@ -55,7 +55,7 @@ async function share(user: string, { value }: HTMLSelectElement): Promise<Text> 
 
 function givenEntry({ user, access }: Share): HTMLElement {
   const name = `sharing with ${user}`;
-  if (!can('shares:write')) return entryOf(user, textOf(accessTexts[access]), name);
+  if (!can('shares:write')) return shareEntry(user, textOf(accessTexts[access]), name);
   const select = element(
     'select',
     { ariaLabel: printable(`What ${user} can do`) },
@@ -64,17 +64,17 @@ function givenEntry({ user, access }: Share): HTMLElement {
   select.value = access;
   const change = () => sharingDialog.form.run(() => share(user, select));
   select.addEventListener('change', () => void change());
-  return entryOf(user, select, name);
+  return shareEntry(user, select, name);
 }
 
 function receivedEntry({ user, access }: Share): HTMLElement {
   const text = textOf(`you ${accessTexts[access]} their plants`);
-  return entryOf(user, text, `what ${user} shares with you`);
+  return shareEntry(user, text, `what ${user} shares with you`);
 }
 
 /** Who shares with whom, and the button that ends what has this name. */
-function entryOf(user: string, access: HTMLElement, name: string): HTMLElement {
-  if (!can('shares:write')) return element('li', {}, nameOf(user), access);
+function shareEntry(user: string, access: HTMLElement, name: string): HTMLElement {
+  if (!can('shares:write')) return entryOf(user, [], access);
   const end = async () => {
     await sharingDialog.change(() => store.unshare(user));
     return sentence`You and “${user}” no longer share plants.`;
@@ -84,7 +84,7 @@ function entryOf(user: string, access: HTMLElement, name: string): HTMLElement {
     text: sentence`Sharing ends in both directions. To get back what “${user}” shares with you, ask them to share again.`,
     action: 'End sharing',
   }));
-  return element('li', {}, nameOf(user), access, button);
+  return entryOf(user, [], access, button);
 }
 
 function textOf(text: string): HTMLElement {

@@ -3,25 +3,29 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError } from '../../client/client.ts';
-import { InvalidFile } from '../../client/read-rows.ts';
-import { importPlants } from '../../client/send-rows.ts';
+import { importedFields, InvalidFile, type ImportRow } from '../../client/read-rows.ts';
+import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { leaving } from '../session/connection.ts';
 import { can, store } from '../session/session.ts';
-import { byId, onPress, sentence, setText, show } from '../shared/dom.ts';
-import { countOf } from '../shared/format.ts';
+import { byId, element, inNextFrame, onPress, sentence, setText, show } from '../shared/dom.ts';
+import { countOf, formatCount } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { reload } from '../table/plants.ts';
-import { showPreview, sourceOf, type ImportSource } from './import-preview.ts';
-import { ImportProgress } from './import-progress.ts';
+import { save } from './export.ts';
+import { readFile, refusedRows, textOf, type ImportFile } from './import-file.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
 const concurrency = 16;
+const maxPreviewed = 5;
+const maxShownRefusals = 200;
 
 const dialog = byId('import', HTMLDialogElement);
 const fileInput = byId('import-file', HTMLInputElement);
-let source: ImportSource | undefined;
-/** Of the import that runs, or of the last one of this file. */
-let progress: ImportProgress | undefined;
+let file: ImportFile | undefined;
+/** The number of rows of the file that have no outcome yet; undefined before its import begins. */
+let left: number | undefined;
+let counts = { added: 0, 'already added': 0, refused: 0 };
+let refusals: ImportOutcome[] = [];
 /** Stops the import that runs. */
 let running: AbortController | undefined;
 leaving.signal.addEventListener('abort', () => {
@@ -32,7 +36,7 @@ leaving.signal.addEventListener('abort', () => {
 for (const id of ['import-back', 'import-again']) onPress(id, choose);
 onPress('import-stop', () => running?.abort());
 onPress('import-continue', run);
-onPress('import-download', () => progress?.saveRefused());
+onPress('import-download', saveRefused);
 byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
   void run();
@@ -69,13 +73,9 @@ function canDrop(): boolean {
   return can('plants:read') && can('plants:write') && running === undefined;
 }
 
-function isUnfinished(): boolean {
-  return progress !== undefined && progress.left > 0;
-}
-
 /** Opens the dialog, at an import that is not complete if there is one. */
 export function openImport(): void {
-  if (running === undefined && !isUnfinished()) choose();
+  if (running === undefined && !left) choose();
   if (!dialog.open) dialog.showModal();
 }
 
@@ -84,64 +84,119 @@ function choose(): void {
   fileInput.focus();
 }
 
+function showStep(step: 'choose' | 'preview' | 'run', failure = ''): void {
+  for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
+  setText('import-failure', failure);
+}
+
 /** Shows what a file contains, or why it cannot be imported. */
 async function read(files: readonly File[]): Promise<void> {
-  const found = await sourceOf(files).catch((error: unknown) => {
+  const found = await readFile(files).catch((error: unknown) => {
     if (error instanceof InvalidFile) return error;
     throw error;
   });
   if (running !== undefined) return; // an import has started while the file was read
-  if (found instanceof InvalidFile) {
-    showStep('choose');
-    setText('import-failure', found.message);
-    return;
-  }
-  source = found;
-  progress = undefined;
+  if (found instanceof InvalidFile) return showStep('choose', found.message);
+  file = found;
+  left = undefined;
   showStep('preview');
-  showPreview(found);
+  const { name, rows } = file;
+  setText('import-source', sentence`${name}: ${countOf(rows.length, 'row')}`);
+  const previewed = rows.slice(0, maxPreviewed);
+  showRows('import-rows', previewed, ({ line }, at) => placeOf({ row: at + 1, line }), cellsOf);
+  const more = rows.length - previewed.length;
+  setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
+  setText('import-submit', `Import ${countOf(rows.length, 'row')}`);
+  byId('import-submit', HTMLButtonElement).focus();
+}
+
+function cellsOf(row: ImportRow): HTMLElement[] {
+  if (!('fault' in row))
+    return importedFields.map((field) => element('td', {}, textOf(row.plant[field])));
+  return [element('td', { colSpan: importedFields.length, className: 'fault' }, row.fault)];
 }
 
 async function run(): Promise<void> {
-  if (source === undefined || running !== undefined) return;
-  const { rows, key } = source;
+  if (file === undefined || running !== undefined) return;
+  const { rows, key } = file;
   const { signal } = (running = new AbortController());
-  const current = (progress = new ImportProgress(source));
+  left = rows.length;
+  counts = { added: 0, 'already added': 0, refused: 0 };
+  refusals = [];
+  byId('import-bar', HTMLProgressElement).max = Math.max(1, rows.length);
   showStep('run');
-  showRunning(current);
+  showRun();
   const keyOf = (_: unknown, row: number) => `${key} ${row}`;
   let failure = '';
   try {
-    const outcomes = importPlants({ store, rows, keyOf, concurrency, signal });
-    for await (const outcome of outcomes) current.add(outcome);
+    for await (const outcome of importPlants({ store, rows, keyOf, concurrency, signal })) {
+      left--;
+      counts[outcome.status]++;
+      if (outcome.status === 'refused') refusals.push(outcome);
+      drawSoon();
+    }
   } catch (error) {
     if (!signal.aborted) failure = error instanceof PlantStoreError ? error.detail : String(error);
   }
   running = undefined;
-  current.end();
-  showRunning(current);
-  const { left, summary } = current;
+  refusals.sort((one, other) => one.row - other.row); // the last rows are sent first
+  showRun();
+  const summary = summaryOf(counts, formatCount);
   const text = left > 0 ? `Not complete. ${summary} ${countOf(left, 'row')} left.` : summary;
   setText('import-failure', failure);
   setText('import-done', text);
   if (!dialog.open) toast(text);
-  if (current.counts.added > 0) reload();
+  if (counts.added > 0) reload();
 }
 
-/** Shows the controls of an import that runs, or of one that has ended. */
-function showRunning({ source: { name }, counts }: ImportProgress): void {
+const drawSoon = inNextFrame(drawCounts);
+
+function drawCounts(): void {
+  const { added, 'already added': before, refused } = counts;
+  byId('import-bar', HTMLProgressElement).value = added + before + refused;
+  setText('import-added', formatCount(added));
+  setText('import-before', formatCount(before));
+  setText('import-refused', formatCount(refused));
+}
+
+/** Shows an import that runs, or one that has ended, with the refused rows. */
+function showRun(): void {
   const isRunning = running !== undefined;
+  const name = file?.name ?? '';
+  drawCounts();
   setText('import-running', isRunning ? sentence`Importing ${name} …` : name);
   setText('import-done', '');
   show('import-stop', isRunning);
-  show('import-continue', !isRunning && isUnfinished());
+  show('import-continue', !isRunning && Boolean(left));
   show('import-download', !isRunning && counts.refused > 0);
   show('import-again', !isRunning);
-  const next = isUnfinished() ? 'import-continue' : 'import-hide';
+  const next = left ? 'import-continue' : 'import-hide';
   if (dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();
+
+  show('import-refused-list', !isRunning && counts.refused > 0);
+  const shown = refusals.slice(0, maxShownRefusals);
+  const reasonOf = ({ reason = '' }: ImportOutcome) => [element('td', {}, reason)];
+  showRows('import-refusals', shown, placeOf, reasonOf);
+  const more = refusals.length - shown.length;
+  const hint = `${formatCount(more)} more. Save the refused rows to see them.`;
+  setText('import-refused-more', more > 0 ? hint : '');
 }
 
-function showStep(step: 'choose' | 'preview' | 'run'): void {
-  for (const each of ['choose', 'preview', 'run']) show(`import-${each}`, each === step);
-  setText('import-failure', '');
+/** Shows rows of the file, each with its place. */
+function showRows<Row>(
+  id: string,
+  rows: readonly Row[],
+  placeIn: (row: Row, at: number) => string,
+  cellsIn: (row: Row) => HTMLElement[],
+): void {
+  byId(id, HTMLElement).replaceChildren(
+    ...rows.map((row, at) =>
+      element('tr', {}, element('td', {}, placeIn(row, at)), ...cellsIn(row)),
+    ),
+  );
+}
+
+function saveRefused(): void {
+  if (file === undefined) return;
+  save(refusedRows(file, refusals), `${file.name.replace(/\.\w+$/, '')}-refused.csv`);
 }

@@ -40,9 +40,14 @@ export function canCreateTokens(): boolean {
   return isOfService(token);
 }
 
-const signInForm = tokenForm('sign-in');
-tokenForm('renew');
-if (provider !== undefined) offer(provider);
+type Place = 'sign-in' | 'renew';
+const forms: Record<Place, Form> = { 'sign-in': acceptAt('sign-in'), renew: acceptAt('renew') };
+if (provider !== undefined) {
+  setText('sign-in-start', `Sign in with ${provider.host}`);
+  setText('renew-start', `Sign in again with ${provider.host}`);
+  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
+  for (const place of ['sign-in', 'renew']) show(`${place}-on`);
+}
 onPress('sign-out', signOut);
 
 /** Opens a store. `opened` is called when one opens, or the scopes change. */
@@ -52,32 +57,27 @@ export async function start(opened: () => void): Promise<void> {
   await open();
 }
 
-/** Handles a form with a token. Faults appear beside the field, and the field keeps what was typed. */
-function tokenForm(name: string): Form {
-  const field = byId(`${name}-token`, HTMLInputElement);
-  const form = new Form(name, async () => {
+/** Accepts a token in a form, and offers the way to the identity provider. The field keeps a token with a fault. */
+function acceptAt(place: Place): Form {
+  const field = byId(`${place}-token`, HTMLInputElement);
+  onPress(`${place}-start`, async () => {
+    setText(`${place}-on-fault`, '');
+    await provider?.start().catch((error: unknown) => showFault(place, error));
+  });
+  return new Form(place, async () => {
     try {
       await enter(findToken(field.value));
       field.value = '';
     } catch (error) {
-      form.fault('token', faultOf(error));
+      showFault(place, error);
     }
   });
-  return form;
 }
 
-/** Shows the buttons that lead to the identity provider. */
-function offer({ host }: SignOn): void {
-  setText('sign-in-start', `Sign in with ${host}`);
-  setText('renew-start', `Sign in again with ${host}`);
-  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
-  for (const place of ['sign-in', 'renew']) {
-    show(`${place}-on`);
-    onPress(`${place}-start`, async () => {
-      setText(`${place}-on-fault`, '');
-      await provider?.start().catch((error: unknown) => showSignOnFault(place, error));
-    });
-  }
+/** Shows what is wrong with a token beside its field, and why the provider signs nobody in beside its button. */
+function showFault(place: Place, error: unknown): void {
+  if (error instanceof SignOnFailed) setText(`${place}-on-fault`, error.message);
+  else forms[place].fault('token', faultOf(error));
 }
 
 /** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
@@ -91,8 +91,7 @@ async function open(): Promise<void> {
     show('opening', info === undefined);
     if (link !== undefined) await enter(findToken(link), { isLink: true });
   } catch (error) {
-    if (error instanceof SignOnFailed) showSignOnFault('sign-in', error);
-    else if (info === undefined) signInForm.fault('token', faultOf(error));
+    if (info === undefined || error instanceof SignOnFailed) showFault('sign-in', error);
     else toast(`The link did not open a store. ${faultOf(error)}`);
   } finally {
     // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
@@ -207,11 +206,6 @@ function questionAbout(before: Token, next: Token): Question {
     text: sentence`The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
   };
-}
-
-function showSignOnFault(place: string, error: unknown): void {
-  if (!(error instanceof SignOnFailed)) throw error;
-  setText(`${place}-on-fault`, error.message);
 }
 
 /** What is wrong with a pasted token, for the person who pasted it. */

@@ -37,9 +37,18 @@ export function fill(place: Element, text: Text): void {
 
 /** The element of index.html with this id. Throws if there is none of this type. */
 export function byId<T extends HTMLElement>(id: string, type: new () => T): T {
-  const found = document.getElementById(id);
+  return find(document, `#${id}`, type);
+}
+
+/** The first descendant that matches. Throws if there is none of this type. */
+export function find<T extends HTMLElement>(
+  place: ParentNode,
+  selector: string,
+  type: new () => T,
+): T {
+  const found = place.querySelector(selector);
   if (found instanceof type) return found;
-  throw new Error(`index.html has no ${type.name} with the id ${id}`);
+  throw new Error(`index.html has no ${type.name} ${selector}`);
 }
 
 /** Creates an element with these properties and children. */
@@ -51,19 +60,6 @@ export function element<Tag extends keyof HTMLElementTagNameMap>(
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children.flatMap((child) => (child instanceof Node ? [child] : nodesOf(child))));
   return made;
-}
-
-/** An icon of index.html. */
-export function icon(name: string): SVGElement {
-  const namespace = 'http://www.w3.org/2000/svg';
-  const [svg, use] = [
-    document.createElementNS(namespace, 'svg'),
-    document.createElementNS(namespace, 'use'),
-  ];
-  svg.classList.add('icon');
-  use.setAttribute('href', `#icon-${name}`);
-  svg.append(use);
-  return svg;
 }
 
 /** Runs the handler when the button is pressed. A handler that fails ends up in `unhandledrejection`. */

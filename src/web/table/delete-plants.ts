@@ -19,14 +19,13 @@ export async function deletePlants(plants: readonly Plant[]): Promise<void> {
   clearSelection();
   focusTable();
   const deleted: Plant[] = [];
-  const failures = await withEach(plants, 'Deleting', async (plant) => {
+  const failures = await withEach(plants, ['Deleting', 'deleted'], async (plant) => {
     // One that somebody else has deleted is deleted, but theirs to bring back.
     if (await ifFound(store.delete(plant.id).then(() => true))) deleted.push(plant);
     removePlant(plant.id);
     return undefined;
   });
-  if (failures.length > 0) toast(failureText(failures, 'deleted'));
-  else if (deleted.length === 0) toast(sentence`Deleted ${whatOf(plants)}.`); // by somebody else
+  if (failures === 0 && deleted.length === 0) toast(sentence`Deleted ${whatOf(plants)}.`); // by somebody else
   if (deleted.length === 0) return;
   const undo = element('button', { type: 'button' }, 'Undo');
   const close = offer(sentence`Deleted ${whatOf(deleted)}.`, undo);
@@ -39,14 +38,13 @@ export async function deletePlants(plants: readonly Plant[]): Promise<void> {
 /** Brings deleted plants back. */
 export async function restorePlants(plants: readonly Plant[]): Promise<void> {
   const restored: Plant[] = [];
-  const failures = await withEach(plants, 'Restoring', async (plant) => {
+  const failures = await withEach(plants, ['Restoring', 'restored'], async (plant) => {
     const { current, fault } = await restore(plant);
     if (current !== undefined) restored.push(current);
     return fault;
   });
   addPlants(restored);
-  if (failures.length > 0) toast(failureText(failures, 'restored'));
-  else toast(sentence`Restored ${whatOf(plants)}.`);
+  if (failures === 0) toast(sentence`Restored ${whatOf(plants)}.`);
 }
 
 /** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */
@@ -71,12 +69,12 @@ export async function restore(
   }
 }
 
-/** Does something with each plant. Returns why it failed, for each plant with which it did. */
+/** Does something with each plant, and shows why it failed if it did. Returns for how many. */
 async function withEach(
   plants: readonly Plant[],
-  doing: string,
+  [doing, done]: [string, string],
   work: (plant: Plant) => Promise<Text | undefined>,
-): Promise<Text[]> {
+): Promise<number> {
   const closeMessage = toast(sentence`${doing} ${whatOf(plants)} …`);
   const workOrFail = async (plant: Plant) => {
     try {
@@ -88,14 +86,14 @@ async function withEach(
   };
   try {
     const outcomes = await Array.fromAsync(inParallel(plants, concurrency, workOrFail));
-    return outcomes.filter((failure) => failure !== undefined);
+    const failures = outcomes.filter((failure) => failure !== undefined);
+    const count = countOf(failures.length, 'plant');
+    const failure = failures.at(-1);
+    if (failure !== undefined) toast(sentence`${count} could not be ${done}. ${failure}`);
+    return failures.length;
   } finally {
     closeMessage();
   }
-}
-
-function failureText(failures: readonly Text[], done: string): Text {
-  return sentence`${countOf(failures.length, 'plant')} could not be ${done}. ${failures.at(-1) ?? ''}`;
 }
 
 function whatOf(plants: readonly Plant[]): Text {

@@ -19,7 +19,6 @@ type ReadPage = (after: number | undefined) => Promise<Plant[]>;
 export class PlantList {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
-  /** In the order of their ids. */
   #plants: Plant[] = [];
   /** The row that the keyboard is in: the last one that was chosen, or added. */
   active = 0;
@@ -29,8 +28,6 @@ export class PlantList {
   readonly owners = new Set<string>();
   /** Whether `count` is all there are. */
   isComplete = false;
-  /** Whether a plant was added beyond the known ones since the last read began. */
-  #hasGrown = false;
   #wanted = 0;
   #reading: Promise<void> | undefined;
   /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
@@ -41,7 +38,11 @@ export class PlantList {
     this.#onChange = onChange;
   }
 
-  /** The number of rows that are known so far. */
+  /** The rows that are known so far, in the order of their ids. */
+  get plants(): readonly Plant[] {
+    return this.#plants;
+  }
+
   get count(): number {
     return this.#plants.length;
   }
@@ -49,16 +50,6 @@ export class PlantList {
   /** Whether no more rows are read, though there may be some. */
   get isFull(): boolean {
     return this.count >= maxRows && !this.isComplete;
-  }
-
-  /** The rows from `first` up to `end`, exclusively. */
-  slice(first: number, end: number): Plant[] {
-    return this.#plants.slice(first, end);
-  }
-
-  /** The plant in a row. */
-  at(row: number): Plant | undefined {
-    return this.#plants[row];
   }
 
   /** The rows between two plants, both included. */
@@ -94,10 +85,7 @@ export class PlantList {
     this.#changed.set(id, plant);
     this.owners.add(plant.owner);
     const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
-    if (row === this.count && !this.isComplete) {
-      this.#hasGrown = true;
-      return;
-    }
+    if (row === this.count && !this.isComplete) return;
     const isThere = this.#plants[row]?.id === id; // it was read meanwhile, or the page did not see it go
     this.#plants.splice(row, isThere ? 1 : 0, plant);
     this.active = row;
@@ -123,10 +111,13 @@ export class PlantList {
     this.failure = undefined;
     try {
       while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
-        this.#hasGrown = false;
         this.#changed.clear();
-        const read = await this.#read(this.#plants.at(-1)?.id);
-        if (read.length === 0) this.isComplete = !this.#hasGrown;
+        const last = this.#plants.at(-1)?.id ?? 0;
+        const read = await this.#read(last || undefined);
+        const hasGrown = this.#changed
+          .values()
+          .some((plant) => plant !== undefined && plant.id > last);
+        if (read.length === 0) this.isComplete = !hasGrown;
         for (const plant of read) {
           const { id } = plant;
           const current = this.#changed.has(id) ? this.#changed.get(id) : plant;

@@ -3,13 +3,14 @@
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
 import type { Plant } from '../../client/client.ts';
+import { textFields } from '../../client/types.ts';
+import { printable } from '../../client/printable.ts';
 import { openPlant } from '../dialogs/plant-dialog.ts';
-import { byId, inNextFrame } from '../shared/dom.ts';
+import { byId, fill, find, inNextFrame } from '../shared/dom.ts';
 import { deletePlants } from './delete-plants.ts';
 import { closeUnlessChanged, edit, edited, editor } from './editor.ts';
 import { isWritable, type PlantList } from './plant-list.ts';
 import { list, toggleTag } from './plants.ts';
-import { createRow, type Row } from './row.ts';
 import { clearSelection, isSelected, select, selectedPlants, toggle } from './selection.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
@@ -18,8 +19,11 @@ const spareRows = 8;
 const grid = byId('grid', HTMLElement);
 const spacer = byId('spacer', HTMLElement);
 const body = byId('rows', HTMLElement);
+const template = byId('row-template', HTMLTemplateElement);
 /** The rows that exist, by their index. */
-const rows = new Map<number, Row>();
+const rows = new Map<number, HTMLElement>();
+/** The plant that a row shows. It can change, because rows above it can be removed. */
+const drawn = new WeakMap<HTMLElement, Plant>();
 let rowPx = 0;
 let shown: PlantList | undefined;
 /** The active row as far as the table has scrolled to it; undefined if it has to. */
@@ -51,7 +55,7 @@ function showBeginning(): void {
 function draw(): void {
   if (list === undefined || grid.clientHeight === 0) return;
   const [measured = rowAt(0)] = rows.values();
-  rowPx = Math.max(1, measured.element.offsetHeight);
+  rowPx = Math.max(1, measured.offsetHeight);
   const { active, count, isComplete } = list;
   spacer.style.height = `${count * rowPx}px`;
   grid.ariaRowCount = String(isComplete ? count + 1 : -1);
@@ -82,28 +86,57 @@ function reveal(index: number): void {
 
 function drawRows(plants: PlantList, start: number, end: number): void {
   const { active } = plants;
-  for (const { index, element } of rows.values()) {
+  for (const [index, row] of rows) {
     if (index >= start && index < end) continue;
-    element.remove();
+    row.remove();
     rows.delete(index);
   }
   // From the last one, so that each new row finds its place before the next one.
-  for (const [at, plant] of [...plants.slice(start, end).entries()].toReversed()) {
+  for (const [at, plant] of [...plants.plants.slice(start, end).entries()].toReversed()) {
     const index = start + at;
-    rowAt(index).draw(plant, isSelected(plant), index === active);
+    drawRow(rowAt(index), plant, index === active);
   }
   body.style.transform = `translateY(${start * rowPx}px)`;
   if (rows.has(active)) grid.setAttribute('aria-activedescendant', `row-${active}`);
   else grid.removeAttribute('aria-activedescendant');
 }
 
-function rowAt(index: number): Row {
+function rowAt(index: number): HTMLElement {
   const existing = rows.get(index);
   if (existing !== undefined) return existing;
-  const row = createRow(index);
+  const row = find(document.importNode(template.content, true), '.row', HTMLElement);
+  row.id = `row-${index}`;
+  row.ariaRowIndex = String(index + 2); // the head is the first row
   rows.set(index, row);
-  body.insertBefore(row.element, rows.get(index + 1)?.element ?? null);
+  body.insertBefore(row, rows.get(index + 1) ?? null);
   return row;
+}
+
+function drawRow(row: HTMLElement, plant: Plant, isActive: boolean): void {
+  if (drawn.get(row) !== plant) drawPlant(row, plant);
+  drawn.set(row, plant);
+  const isChosen = isSelected(plant);
+  find(row, 'input', HTMLInputElement).checked = isChosen;
+  row.ariaSelected = String(isChosen);
+  row.classList.toggle('active', isActive);
+}
+
+function drawPlant(row: HTMLElement, plant: Plant): void {
+  const { id, name, tag, owner } = plant;
+  fill(find(row, '.id', HTMLElement), String(id));
+  fill(find(row, '.owner', HTMLElement), owner);
+  for (const field of textFields) {
+    const cell = field === 'tag' ? '.tag-button' : `.${field}`;
+    fill(find(row, cell, HTMLElement), plant[field]);
+  }
+  const checkbox = find(row, 'input', HTMLInputElement);
+  const tagButton = find(row, '.tag-button', HTMLElement);
+  const editButton = find(row, '.edit', HTMLElement);
+  checkbox.ariaLabel = printable(`Select ${name}`);
+  tagButton.ariaLabel = printable(`Show only the tag ${tag}`);
+  editButton.ariaLabel = printable(`Edit ${name}`);
+  tagButton.hidden = tag === '';
+  for (const control of [checkbox, editButton]) control.hidden = !isWritable(plant);
 }
 
 /** The editor covers its row, and stays in sight when the row is scrolled away. */
@@ -118,10 +151,10 @@ function placeEditor(plants: PlantList): void {
 
 function pressed({ target, shiftKey }: MouseEvent): void {
   if (list === undefined || !(target instanceof Element)) return;
-  const row = rows.values().find(({ element }) => element.contains(target));
-  const plant = row && list.at(row.index);
-  if (row === undefined || plant === undefined) return;
-  revealed = list.active = row.index;
+  const [index = -1] = rows.entries().find(([, row]) => row.contains(target)) ?? [];
+  const plant = list.plants[index];
+  if (plant === undefined) return;
+  revealed = list.active = index;
   grid.focus({ preventScroll: true }); // the keyboard continues from here
   if (target.closest('.check')) choose(plant, shiftKey);
   else if (target.closest('.edit')) void edit(plant);
@@ -132,11 +165,11 @@ function pressed({ target, shiftKey }: MouseEvent): void {
 
 function keyPressed(event: KeyboardEvent): void {
   if (list === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-  const active = list.at(list.active);
+  const active = list.plants[list.active];
   const index = destination(event.key, list);
   if (index !== undefined) {
     anchor = event.shiftKey ? (rangeStart() ?? active) : undefined;
-    if (!event.shiftKey || selectRange(list.at(index))) list.active = index;
+    if (!event.shiftKey || selectRange(list.plants[index])) list.active = index;
     revealed = undefined;
     refresh();
   } else if (active === undefined || !acted(event, active)) return;
