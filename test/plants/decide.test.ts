@@ -358,7 +358,7 @@ class Run {
       case 'delete':
         return { kind, ...author, id, reach, condition: this.#condition(id) };
       case 'restore':
-        return { kind, ...author, id, reach };
+        return { kind, ...author, id, reach, condition: undefined };
     }
   }
 

@@ -6,6 +6,7 @@ import { changeReachOf } from '../../access/access.ts';
 import { keptSince } from '../../log/change-log.ts';
 import type { Change } from '../../plants/changes.ts';
 import { decide, type Rules } from '../../plants/decide.ts';
+import { plantOf, textFields } from '../../plants/fields.ts';
 import { keepKeysMs } from '../../plants/idempotency.ts';
 import { canCountOn, randomId } from '../../plants/ids.ts';
 import { noQuotas } from '../../plants/quota.ts';
@@ -43,7 +44,7 @@ export function storeChanges(
   async function findDeletions(connection: Connection, ids: readonly number[]): Promise<void> {
     if (ids.length === 0) return;
     const rows = await connection.query(logSql.findDeletions, [store, [...new Set(ids)]]);
-    for (const row of rows) facts.deletions.set(row[0], deletionOf(row, keptSinceMs));
+    for (const row of rows) facts.deletions.set(row[4], deletionOf(row, keptSinceMs));
   }
 
   /** The limit leaves room for the deletes of this group, so that the counts stay exact. */
@@ -83,7 +84,7 @@ export function storeChanges(
     while (free.length < count) {
       const drawn = new Set(Array.from({ length: count }, randomId));
       const taken = await connection.query(changeSql.findPlants, [store, [...drawn]]);
-      const used = new Set([...requested, ...taken.map(([id]) => id)]);
+      const used = new Set([...requested, ...taken.map(([, id]) => id)]);
       free = [...drawn.difference(used)];
     }
     facts.randomIds = free;
@@ -107,8 +108,8 @@ export function storeChanges(
         findDeletions(connection, added),
         countOwners(connection, owners),
       ]);
-      for (const [id, name, tag, owner, position] of plants) {
-        facts.plants.set(id, { id, name, tag, owner, position });
+      for (const [position, id, owner, ...texts] of plants) {
+        facts.plants.set(id, { ...plantOf(id, owner, texts), position });
       }
       for (const [user, key, fingerprint, plant] of found) {
         facts.keys.set(keyOf(user, key), { fingerprint, plant });
@@ -165,7 +166,7 @@ export function storeChanges(
 
 const none = Promise.resolve([]);
 
-const plantColumns = ['id', 'owner', 'tag', 'name', 'position'] as const;
+const plantColumns = ['id', 'owner', 'position', ...textFields] as const;
 const keyColumns = ['key', 'user', 'fingerprint', 'plant', 'position'] as const;
 
 /** The values of these members, as parameters of a statement that inserts rows. */

@@ -4,6 +4,7 @@
  */
 import type { ChangeReach } from '../../access/access.ts';
 import type { Change, Creation, Update } from '../../plants/changes.ts';
+import { textFields, withTexts } from '../../plants/fields.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Writes } from '../../sql/named-writes.ts';
@@ -26,17 +27,19 @@ type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
   const all: Partial<Members> = change;
-  const { kind, store, request, id, owner, condition, name, tag, key } = all;
+  const { kind, store, request, id, owner, condition, key } = all;
   const reach = 'reach' in change ? packReach(change.reach) : undefined;
-  const plant = [id, owner, reach, condition, name, tag, key];
-  return ['change', kind, store, request, ...plant, ...change.by];
+  const texts = textFields.map((field) => all[field]);
+  return ['change', kind, store, request, id, owner, reach, condition, key, ...texts, ...change.by];
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, kind, store, request, id, owner, packedReach, condition, name, tag, key, ...by] = packed;
+  const [, kind, store, request, id, owner, packedReach, condition, key, ...others] = packed;
   const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
-  const all: Members = { kind, store, by, request, id, owner, reach, condition, name, tag, key };
-  return all as Partial<Members> as Change; // as it was before `pack`
+  const by = others.slice(textFields.length);
+  const own = { kind, store, by, request, id, owner, reach, condition, key };
+  const members: Members = withTexts(own, (_, at) => others[at]);
+  return members as Partial<Members> as Change; // as it was before `pack`
 }
 
 /** Usually the only owner in reach. */
