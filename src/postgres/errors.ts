@@ -36,8 +36,6 @@ export class NoHost extends Unavailable {
 }
 
 export const sqlState = {
-  /** PgBouncer refuses startup parameters with it. */
-  protocolViolation: '08P01',
   inFailedTransaction: '25P02',
   notNullViolation: '23502',
   undefinedTable: '42P01',
@@ -127,18 +125,9 @@ export function problemOf(error: unknown): unknown {
   return error;
 }
 
-/** The time limits of the session do not apply: a stopped process could keep a store locked. */
-export function poolerRefusal(cause?: unknown): Refusal {
-  return new Refusal(
-    'The database connection does not accept or keep the time limits of its session. Connect to the server itself, not to a pooler such as PgBouncer.',
-    { cause },
-  );
-}
-
 /** The Refusal for an error that a person has to fix, because waiting does not help. Otherwise undefined. */
 export function refusalFor(error: unknown): Refusal | undefined {
   const code = codeOf(error) ?? systemCodeOf(error);
-  if (code === sqlState.protocolViolation) return poolerRefusal(error);
   const [, reason, kind] = refusals.find(([codes]) => codes.test(code)) ?? [];
   return reason === undefined ? undefined : new Refusal(reason, { kind, cause: error });
 }
@@ -146,7 +135,12 @@ export function refusalFor(error: unknown): Refusal | undefined {
 /** A message of pg, which has no code for this. */
 const noTlsMessage = 'The server does not support SSL connections';
 
+/** The time limits of the session do not apply: a stopped process could keep a store locked. */
+export const poolerReason =
+  'The database connection does not accept or keep the time limits of its session. Connect to the server itself, not to a pooler such as PgBouncer.';
+
 const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
+  [/^08P01$/, poolerReason], // PgBouncer refuses startup parameters with it
   [/^28/, 'The database server refuses the user or the password in the address. Check both.'],
   [/^3D000$/, 'The server has no database with the name in the address.', 'missing-database'],
   [

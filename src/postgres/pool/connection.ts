@@ -8,8 +8,9 @@ import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
 import { isSocket, tlsOptions, type Address, type Place } from './address.ts';
+import { Refusal } from '../../refusal.ts';
 import { sql, type Row, type Statement } from '../../sql/statement.ts';
-import { codeOf, ConnectionError, isDefect, poolerRefusal } from '../errors.ts';
+import { codeOf, ConnectionError, isDefect, poolerReason } from '../errors.ts';
 import {
   isPostgres,
   refuseUnsafe,
@@ -117,7 +118,7 @@ export class Connection {
       });
       const [info = []] = await connection.query(sessionInfoSql, []);
       const limits = Object.values(timeouts);
-      if (!limits.every((ms, at) => isInForce(info[at], ms))) throw poolerRefusal();
+      if (!limits.every((ms, at) => isInForce(info[at], ms))) throw new Refusal(poolerReason);
       const server = info.slice(limits.length);
       refuseUnsafe(server);
       if (isPostgres(server)) await connection.command(plannerSettings);
