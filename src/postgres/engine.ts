@@ -36,7 +36,7 @@ export function openEngine(servers: Servers, settings: WriteSettings): PostgresE
 
     /** With a `turn`, the read is a step of a scan. */
     async read(store, statement, values, turn) {
-      if (store === undefined) return (await servers.anyServer()).read(statement, values);
+      if (store === undefined) return (await servers.ofStore(store)).read(statement, values);
       const read = () => servers.read(store, statement, values, turn);
       return turn === undefined ? read() : servers.placeOf(store).scanSteps.run(turn, read);
     },
@@ -47,7 +47,7 @@ export function openEngine(servers: Servers, settings: WriteSettings): PostgresE
       const write = namedWrite(name, ...args);
       const { store, withoutLock = false } = write;
       if (store !== undefined && !withoutLock) return writeLocked(store, write);
-      const server = await (store === undefined ? servers.anyServer() : servers.ofStore(store));
+      const server = await servers.ofStore(store);
       const rows = await Promise.all(write.reads.map((query) => server.read(...query)));
       const { result, writes } = outcomeOf(write, rows, 0);
       if (writes.length > 0) await server.transact(...writes);

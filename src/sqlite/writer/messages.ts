@@ -28,66 +28,35 @@ export function pack(change: Change): PackedChange {
   const all: Partial<Members> = change;
   const { kind, store, request, id, owner, condition, name, tag, key } = all;
   const reach = 'reach' in change ? packReach(change.reach) : undefined;
-  return [
-    'change',
-    kind,
-    store,
-    request,
-    id,
-    owner,
-    reach,
-    condition,
-    name,
-    tag,
-    key,
-    ...change.by,
-  ];
+  const plant = [id, owner, reach, condition, name, tag, key];
+  return ['change', kind, store, request, ...plant, ...change.by];
 }
 
 export function unpack(packed: PackedChange): Change {
   const [, kind, store, request, id, owner, packedReach, condition, name, tag, key, ...by] = packed;
-  const reach = unpackReach(packedReach as PackedReach); // the place where `pack` has put it
-  const members: Members = {
-    kind,
-    store,
-    by,
-    request,
-    id,
-    owner,
-    reach,
-    condition,
-    name,
-    tag,
-    key,
-  };
-  return members as Partial<Members> as Change; // as it was before `pack`
+  const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
+  const all: Members = { kind, store, by, request, id, owner, reach, condition, name, tag, key };
+  return all as Partial<Members> as Change; // as it was before `pack`
 }
 
 /** Usually the only owner in reach. */
-type PackedReach = ChangeReach | number | undefined;
-
-function packReach(reach: ChangeReach): PackedReach {
+function packReach(reach: ChangeReach): ChangeReach | number | undefined {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
   return isOneOwner ? read[0] : reach;
 }
 
-function unpackReach(packed: PackedReach): ChangeReach | undefined {
-  return typeof packed === 'number' ? [[packed], [packed]] : packed;
-}
-
-/** Writes with consecutive sequence numbers. `sentMs` is when they were sent, by nowMs(). */
+/** `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  first: number;
   writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the number of the first write of each batch: the results of its writes, or their Failures. */
-export type Outcomes = ReadonlyMap<number, readonly unknown[]>;
+/** For each batch of a commit, in the order of their arrival: the result of each write, or its Failure. */
+export type Outcomes = readonly (readonly unknown[])[];
 
 /** A Problem as plain data. */
 export interface Failure {
