@@ -45,8 +45,8 @@ export function openEngine(servers: Servers, settings: WriteSettings): PostgresE
 
     async write(name, ...args) {
       const write = namedWrite(name, ...args);
-      const { store, needsLock } = write;
-      if (store !== undefined && needsLock) return writeLocked(store, write);
+      const { store, withoutLock = false } = write;
+      if (store !== undefined && !withoutLock) return writeLocked(store, write);
       const server = await servers.ofStore(store);
       const rows = await Promise.all(write.reads.map((query) => server.read(...query)));
       const { result, writes } = outcomeOf(write, rows, 0);
