@@ -26,7 +26,7 @@ type GrantRow = readonly [
   user: number,
   storeName: string,
   userName: string,
-  role: Role,
+  role: Role | null,
   removedAt: number | null,
   received: string | null,
   scopes: string,
@@ -77,7 +77,8 @@ export function grantOf(
   if (row === undefined) return undefined;
   const [version, user, storeName, userName, storedRole, removedAt, received, ...terms] = row;
   const [scopes, expiresAt, revokedAt, line] = terms;
-  const role = claims?.role ?? storedRole;
+  const role = claims?.role ?? storedRole ?? 'member';
+  const isRemoved = storedRole === null || (removedAt ?? 0) >= (claims?.issuedAtMs ?? Infinity);
   const id = tokenId(tokenHash, claims === undefined ? store : undefined);
   const identified = [version, hashKey(tokenHash), user, claims] as const;
   const shares: ReceivedShare[] = JSON.parse(received ?? '[]');
@@ -97,7 +98,7 @@ export function grantOf(
     userName,
     role,
     expiresAtMs: claims?.expiresAtMs ?? expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? removedAt ?? undefined,
+    revokedAtMs: revokedAt ?? (isRemoved ? (removedAt ?? 0) : undefined),
   };
 }
 

@@ -27,7 +27,7 @@ export const shareSql = {
       (SELECT shares.access FROM plant_store.shares
        WHERE shares.store = $1 AND shares.owner = users.id AND shares.user_name = $3)
     FROM plant_store.users
-    WHERE users.store = $1 AND users.name = $2 AND users.removed_at IS NULL`,
+    WHERE users.store = $1 AND users.name = $2 AND users.role IS NOT NULL`,
   set: sql`
     INSERT INTO plant_store.shares (store, owner, user_name, access, since)
     VALUES ($1, $2, $3, $4, $5)

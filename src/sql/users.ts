@@ -12,7 +12,8 @@ import { writeOf, type Engine } from './write.ts';
 
 type TokenRow = readonly [hash: Uint8Array, scopes: string];
 type SharedRow = readonly [owner: number, user: string, access: ShareAccess];
-type UserRow = readonly [id: number, role: Role, removedAt: number | null];
+/** Without a role, the user was removed. `removedAt` is the time of the last removal, whoever has the name since. */
+type UserRow = readonly [id: number, role: Role | null, removedAt: number | null];
 
 /** Both bounds, because PostgreSQL would otherwise read the table if all plants have one owner. */
 const plantsOfUser = `store = $1 AND (owner, id) > ($2, 0) AND (owner, id) <= ($2, ${maxId})`;
@@ -23,7 +24,7 @@ export const userSql = {
     SELECT name, store FROM plant_store.named_stores WHERE name > $1 ORDER BY name LIMIT $2`,
   describeStore: sql<readonly [lastId: number, users: number]>`
     SELECT last_id, (
-      SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND removed_at IS NULL)
+      SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND role IS NOT NULL)
     FROM plant_store.stores WHERE store = $1`,
   list: sql<readonly [name: string, role: Role, activeTokens: number]>`
     SELECT name, role, (
@@ -31,7 +32,7 @@ export const userSql = {
       WHERE tokens.store = $1 AND user_id = users.id AND revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > $4))
     FROM plant_store.users
-    WHERE users.store = $1 AND name > $2 AND removed_at IS NULL ORDER BY name LIMIT $3`,
+    WHERE users.store = $1 AND name > $2 AND role IS NOT NULL ORDER BY name LIMIT $3`,
   find: sql<UserRow>`
     SELECT id, role, removed_at FROM plant_store.users WHERE store = $1 AND name = $2`,
   namesOf: sql<readonly [id: number, name: string]>`
@@ -40,8 +41,7 @@ export const userSql = {
     SELECT last_user FROM plant_store.stores WHERE store = $1`,
   setLastUser: sql`UPDATE plant_store.stores SET last_user = $2 WHERE store = $1`,
   add: sql`INSERT INTO plant_store.users (store, id, name, role) VALUES ($1, $2, $3, $4)`,
-  setRole: sql`
-    UPDATE plant_store.users SET role = $3, removed_at = NULL WHERE store = $1 AND id = $2`,
+  setRole: sql`UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2`,
   findActiveTokens: sql<TokenRow>`
     SELECT hash, scopes FROM plant_store.tokens /* INDEXED BY tokens_by_user */
     WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL ORDER BY hash`,
@@ -62,7 +62,7 @@ export const userSql = {
     SELECT position, id, owner, ${textColumns} FROM plant_store.plants WHERE ${plantsOfUser}
     ORDER BY owner, id LIMIT $3`,
   isActive: sql`
-    SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
+    SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role IS NOT NULL`,
   move: sql`
     UPDATE plant_store.plants SET owner = $3, position = $4 WHERE store = $1 AND id = $2`,
   ownsAnything: sql`
@@ -71,7 +71,7 @@ export const userSql = {
       AND (EXISTS (SELECT 1 FROM plant_store.shares WHERE shares.store = $1 AND owner = $2)
         OR EXISTS (SELECT 1 FROM plant_store.plants WHERE plants.${plantsOfUser}))`,
   remove: sql`
-    UPDATE plant_store.users SET removed_at = $3, removed_position = $4
+    UPDATE plant_store.users SET role = NULL, removed_at = $3, removed_position = $4
     WHERE store = $1 AND id = $2`,
 };
 
@@ -88,11 +88,11 @@ interface Named {
  * role of a user who exists changes only if one is given.
  */
 export function ensureUser({ store, name, found, last: [lastUser] = [0] }: Named, role?: Role) {
-  const [user = lastUser + 1, before, removedAt] = found ?? [];
-  const isNew = before === undefined || removedAt !== null;
-  const after = role ?? (isNew ? 'member' : before);
+  const [user = lastUser + 1, before = null] = found ?? [];
+  const isNew = before === null;
+  const after = role ?? before ?? 'member';
   const writes: Query[] =
-    before === undefined
+    found === undefined
       ? [
           [userSql.setLastUser, [store, user]],
           [userSql.add, [store, user, name, after]],
@@ -103,7 +103,7 @@ export function ensureUser({ store, name, found, last: [lastUser] = [0] }: Named
     owner: user,
     tag: after,
   };
-  const isSame = !isNew && before === after;
+  const isSame = before === after;
   return { user, writes: isSame ? [] : writes, entries: isSame ? [] : [entry] };
 }
 
@@ -117,8 +117,8 @@ export const userWrites = {
         [userSql.lastUser, [store]],
       ],
       decide([[found], [last]]) {
-        const isOlder = found !== undefined && (found[2] ?? Infinity) >= issuedAtMs;
-        if (isOlder) return { result: undefined };
+        const [, role, removedAtMs] = found ?? [];
+        if (role || (removedAtMs ?? 0) >= issuedAtMs) return { result: undefined };
         const { writes, entries } = ensureUser({ store, name, found, last });
         return { result: undefined, writes: () => writes, entries };
       },
@@ -237,8 +237,8 @@ export function openUsers(engine: Engine): UserStorage {
       if (store === undefined) return { store, user: undefined };
       const [row] = await engine.read(store, userSql.find, [store, userName]);
       if (row === undefined) return { store, user: undefined };
-      const [user, role, removedAt] = row;
-      return { store, user: { store, user, role: removedAt === null ? role : undefined } };
+      const [user, role] = row;
+      return { store, user: { store, user, role: role ?? undefined } };
     },
 
     async namesOf(store, users) {

@@ -46,7 +46,9 @@ CREATE TABLE IF NOT EXISTS plant_store.users (
   store            bigint NOT NULL REFERENCES plant_store.stores (store),
   id               bigint NOT NULL,
   name             text   COLLATE "C" NOT NULL,
-  role             text   NOT NULL CHECK (role IN ('member', 'manager')),
+  -- NULL for a removed user, who keeps the row, because a write in progress can refer to it.
+  role             text   CHECK (role IN ('member', 'manager')),
+  -- The time of the last removal: a JWT from before is refused, whoever has the name since.
   removed_at       bigint,
   -- The position of the store at the removal: a later user of the name must not restore what was deleted before.
   removed_position bigint NOT NULL DEFAULT 0,

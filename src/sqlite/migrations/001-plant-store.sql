@@ -17,8 +17,9 @@ CREATE TABLE users (
   store            INTEGER NOT NULL REFERENCES stores (store),
   id               INTEGER NOT NULL,
   name             TEXT    NOT NULL,
-  role             TEXT    NOT NULL CHECK (role IN ('member', 'manager')),
-  -- A removed user keeps the row, because a write in progress can refer to it.
+  -- NULL for a removed user, who keeps the row, because a write in progress can refer to it.
+  role             TEXT    CHECK (role IN ('member', 'manager')),
+  -- The time of the last removal: a JWT from before is refused, whoever has the name since.
   removed_at       INTEGER,
   -- The position of the store at the removal: a later user of the name must not restore what was deleted before.
   removed_position INTEGER NOT NULL DEFAULT 0,
@@ -89,7 +90,7 @@ CREATE TRIGGER token_deleted AFTER DELETE ON tokens BEGIN
   UPDATE grant_changes SET count = count + 1;
 END;
 CREATE TRIGGER user_changed AFTER UPDATE ON users
-WHEN new.role <> old.role OR new.removed_at IS NOT old.removed_at BEGIN
+WHEN new.role IS NOT old.role BEGIN
   UPDATE grant_changes SET count = count + 1;
 END;
 CREATE TRIGGER share_added AFTER INSERT ON shares BEGIN
