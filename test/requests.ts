@@ -12,7 +12,7 @@ import {
   type Scope,
 } from '../src/access/access.ts';
 import { fold } from '../src/plants/folding.ts';
-import { plantFields } from '../src/plants/plant.ts';
+import { plantFields } from '../src/plants/fields.ts';
 import type { Answer, TestApp } from './support/app.ts';
 
 export interface Person {

@@ -104,7 +104,7 @@ async function filled(
   await addRows(database.url, {
     stores: [[1, 'main', 2 * plants.length, owners, 0]],
     users,
-    plants: plants.map(({ id, owner, tag, name: text }) => [1, id, owner, tag, text, 0]),
+    plants: plants.map(({ id, owner, tag, name: text }) => [1, id, owner, 0, text, tag]),
   });
   return storage;
 }

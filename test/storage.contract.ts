@@ -304,7 +304,7 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       const tagOf = (id: number) => (id % 2 === 0 ? 'even' : '');
       const ids = Array.from({ length: 20_000 }, (_, at) => at + 1);
       const users = [...owners, stranger].map((id) => [1, id, `user ${id}`, 'member', null, 0]);
-      const plants = ids.map((id) => [1, id, ownerOf(id), tagOf(id), `plant ${id}`, 0]);
+      const plants = ids.map((id) => [1, id, ownerOf(id), 0, `plant ${id}`, tagOf(id)]);
       await addRows(database.url, { stores: [[1, 'main', 20_000, stranger, 0]], users, plants });
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);

@@ -1,10 +1,11 @@
 /**
- * Generates the types of the client from openapi.json and the kinds of problems. `npm run openapi` writes them to
+ * Generates the types of the client from openapi.json and the kinds of problems, and lists of the fields of a plant. `npm run openapi` writes them to
  * src/client/types.ts. A test compares the committed file with the generated types.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { format, resolveConfig } from 'prettier';
+import { optionalTexts, shownFields, textFields } from '../src/plants/fields.ts';
 import { problemKinds } from '../src/problem.ts';
 import { openapiFile } from './openapi.ts';
 import type { Schema } from './reference/openapi.ts';
@@ -25,6 +26,9 @@ export async function clientTypesText(): Promise<string> {
       enum: Object.keys(problemKinds),
       description: 'The kinds of problems that the service responds with.',
     }),
+    list('allFields', shownFields, 'What a response can have of a plant.'),
+    list('textFields', textFields, 'The texts of a plant.'),
+    list('optionalTexts', optionalTexts, 'Those that can be empty.'),
   ];
   const text = `// Generated from openapi.json by \`npm run openapi\`. Do not edit it.\n\n${declarations.join('\n\n')}`;
   const style = await resolveConfig(clientTypesFile);
@@ -61,6 +65,10 @@ function typeOf({ $ref, type, enum: values, items, properties = {}, required }: 
     default:
       throw new Error(`No TypeScript type for ${type}. Add it to tools/client-types.ts.`);
   }
+}
+
+function list(name: string, values: readonly string[], description: string): string {
+  return `${comment({ description })}export const ${name} = ${JSON.stringify(values)} as const;`;
 }
 
 function comment({ description }: Schema): string {

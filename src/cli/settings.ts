@@ -2,15 +2,16 @@
  * Checks of arguments and environment variables, the same for every command.
  */
 import { InvalidArgumentError, type CommandUnknownOpts } from '@commander-js/extra-typings';
+import { optionalTexts } from '../plants/fields.ts';
 import { UsageError } from '../refusal.ts';
 
 const prefix = 'PLANT_STORE_';
 
 /**
- * What can be blank: no tag, no label, and the words of a command line that is being completed. Commands refuse a blank
+ * What can be blank: no tag or other text of a plant, no label, and the words of a command line that is being completed. Commands refuse a blank
  * token themselves, and show how to create one.
  */
-const canBeBlank = new Set(['tag', 'label', 'words', 'token']);
+const canBeBlank = new Set<string>([...optionalTexts, 'label', 'words', 'token']);
 
 /** Makes all options and arguments of the command, and of those below it, refuse a blank value. */
 export function refuseBlankValues(command: CommandUnknownOpts): void {

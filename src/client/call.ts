@@ -1,9 +1,6 @@
 /**
  * A call: one request, its safe retries, and one deadline for all of them.
  */
-import { textOf } from './body.ts';
-import type { HeadersOfCall } from './headers.ts';
-import { mayHaveChanged } from './lost-response.ts';
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
   failureOf,
@@ -13,20 +10,25 @@ import {
   unexpectedResponse,
   type Failure,
 } from './problem.ts';
+import type { HeadersOfCall } from './request.ts';
 import { isTemporary, maxRequestMs, pauseMs, type Effect } from './retry-rules.ts';
 import { pause, unlessAborted, within } from './waiting.ts';
 
 /** A request that takes longer counts as a failed connection. */
 const lost = { timeoutMs: maxRequestMs, timeout: () => new Error('the response did not arrive') };
 
-const successStatuses = {
-  GET: [200],
-  PATCH: [200],
-  POST: [200, 201],
-  PUT: [200, 201],
-  DELETE: [204],
-};
-type Method = keyof typeof successStatuses;
+/** Longer than any response of the service: a response that never ends must not fill the memory. */
+const maxBodyBytes = 64 * 1_024 ** 2;
+
+/** Problems that promise that nothing was changed. */
+const unchangedKinds: readonly string[] = [
+  'overloaded',
+  'provider-unavailable',
+  'storage-full',
+  'storage-unavailable',
+];
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Reply<T> {
   status: number;
@@ -67,43 +69,37 @@ export class Call {
   }
 
   async #repeat<T>(attempt: (call: Call) => Promise<T>, deadlineMs: number): Promise<T> {
-    this.#token = await this.#askForToken();
-    for (let retries = 0; ; retries++) {
+    await this.#renewToken();
+    for (let retries = 0; ;) {
       try {
-        return await this.#withValidToken(attempt);
+        return await attempt(this);
       } catch (error) {
-        if (!(error instanceof PlantStoreError) || !this.#canRepeatAfter(error)) throw error;
-        this.outcomeUnknown ||= error.outcomeUnknown;
-        const { maxRetries, beforeRetry } = this.#transport;
-        if (beforeRetry !== undefined) {
-          await unlessAborted(beforeRetry(error), this.#end);
-          continue;
+        if (!(error instanceof PlantStoreError)) throw error;
+        if (error.status === 401 && this.canRenewToken) {
+          this.canRenewToken = false;
+          if (await this.#renewToken(this.#token)) continue;
         }
-        const waitMs = pauseMs(error, retries);
-        const isLate = performance.now() + waitMs >= deadlineMs;
-        if (isLate || retries === maxRetries) throw error;
-        await pause(waitMs, this.#end);
+        if (!this.#canRepeatAfter(error)) throw error;
+        this.outcomeUnknown ||= error.outcomeUnknown;
+        await this.#waitAfter(error, retries++, deadlineMs);
       }
     }
   }
 
-  /** Repeats the attempt once in the call if the service refuses the token and there is another one. */
-  async #withValidToken<T>(attempt: (call: Call) => Promise<T>): Promise<T> {
-    try {
-      return await attempt(this);
-    } catch (error) {
-      const isRefused = error instanceof PlantStoreError && error.status === 401;
-      if (!isRefused || !this.canRenewToken) throw error;
-      this.canRenewToken = false;
-      const refused = this.#token;
-      this.#token = await this.#askForToken(refused);
-      if (this.#token === refused) throw error;
-      return attempt(this);
-    }
+  /** Throws the error if it is too late for a retry. */
+  async #waitAfter(error: PlantStoreError, retries: number, deadlineMs: number): Promise<void> {
+    const { maxRetries, beforeRetry } = this.#transport;
+    if (beforeRetry !== undefined) return unlessAborted(beforeRetry(error), this.#end);
+    const waitMs = pauseMs(error, retries);
+    const isLate = performance.now() + waitMs >= deadlineMs;
+    if (isLate || retries === maxRetries) throw error;
+    await pause(waitMs, this.#end);
   }
 
-  #askForToken(refused?: string): Promise<string> {
-    return unlessAborted(this.#transport.token(refused), this.#end);
+  /** Returns whether there is another token than the one that the service has refused. */
+  async #renewToken(refused?: string): Promise<boolean> {
+    this.#token = await unlessAborted(this.#transport.token(refused), this.#end);
+    return this.#token !== refused;
   }
 
   #canRepeatAfter(error: PlantStoreError): boolean {
@@ -124,13 +120,12 @@ export class Call {
       throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
     }
     const json = parse(text);
-    if (!successStatuses[method].includes(status)) throw this.error(failureOf(response, json));
-    if (json === undefined && status !== 204) {
-      const isJson = headers.get('content-type')?.includes('json');
-      // A list that fails ends early, and some proxies hide that.
-      throw this.error(isJson ? networkFailure(address) : failureOf(response, json));
-    }
-    return { status, headers, json: json as T }; // see above
+    const isSuccess = method === 'DELETE' ? status === 204 : response.ok && json !== undefined;
+    if (isSuccess) return { status, headers, json: json as T }; // see above
+    // A list that fails ends early, and some proxies hide that.
+    const isCut =
+      response.ok && json === undefined && headers.get('content-type')?.includes('json');
+    throw this.error(isCut ? networkFailure(address) : failureOf(response, json));
   }
 
   async #exchange(
@@ -166,6 +161,29 @@ export class Call {
   error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
     const outcomeUnknown = this.#effect !== 'read' && (this.outcomeUnknown || mayHaveChangedNow);
     return new PlantStoreError(failure, outcomeUnknown);
+  }
+}
+
+/** Whether the request may have changed the store although it failed. */
+function mayHaveChanged({ kind, status }: Failure): boolean {
+  return !unchangedKinds.includes(kind) && (status < 300 || status >= 500);
+}
+
+/** The body as text; undefined if it is too long. */
+async function textOf({ body }: Response): Promise<string | undefined> {
+  if (body === null) return '';
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let [text, bytes] = ['', 0];
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return text + decoder.decode();
+    bytes += value.length;
+    if (bytes > maxBodyBytes) {
+      await reader.cancel();
+      return undefined;
+    }
+    text += decoder.decode(value, { stream: true });
   }
 }
 

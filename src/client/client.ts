@@ -1,16 +1,8 @@
 /**
  * The client of the Plant Store, for Node and browsers. docs/reference/client.md shows how to use it.
  */
-import { addressOf, type Path, type Query } from './address.ts';
 import { Call, type Reply } from './call.ts';
-import {
-  conditionOf,
-  keyOf,
-  type ConditionOptions,
-  type HeadersOfCall,
-  type KeyOptions,
-} from './headers.ts';
-import { findCreated, isUpdated, wasRestored } from './lost-response.ts';
+import { isCreated, isUpdated, unlessDone, wasRestored } from './lost-response.ts';
 import {
   baseOf,
   requireInteger,
@@ -19,9 +11,19 @@ import {
   type PlantStoreOptions,
   type Transport,
 } from './options.ts';
-import { isProblem } from './problem.ts';
 import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
+import {
+  addressOf,
+  conditionOf,
+  keyOf,
+  type ConditionOptions,
+  type HeadersOfCall,
+  type KeyOptions,
+  type Path,
+  type Query,
+} from './request.ts';
 import type { Effect } from './retry-rules.ts';
+import { allFields } from './types.ts';
 import type {
   DeletedPlant,
   NewPlant,
@@ -69,20 +71,20 @@ export class PlantStore {
     const { fields, idempotencyKey } = options;
     const effect = (plant.id ?? idempotencyKey) === undefined ? 'once' : 'repeatable';
     const headers = keyOf(options);
+    const address = this.#address(['plants'], { fields });
     return this.#call(effect, options, async (call) => {
-      try {
-        const address = this.#address(['plants'], { fields });
-        const reply = await call.send<PlantWith<F>>('POST', address, plant, headers);
-        const isReplay = reply.headers.has('idempotent-replayed');
-        return { id: plant.id ?? idOf(call, reply), plant: reply.json, isReplay };
-      } catch (error) {
-        // An earlier attempt may have created the plant, if its response was lost. With a key, the service knows.
-        const mayExist = call.outcomeUnknown && idempotencyKey === undefined;
-        if (!mayExist || !isProblem(error, 'id-taken')) throw error;
-        const found = await findCreated(plant, (id) => this.#getAll(call, id));
-        if (found === undefined) throw error;
-        return { id: found.id, plant: select(found, fields), isReplay: true };
-      }
+      const created = call.send<PlantWith<F>>('POST', address, plant, headers).then((reply) => ({
+        id: plant.id ?? idOf(call, reply),
+        plant: reply.json,
+        isReplay: reply.headers.has('idempotent-replayed'),
+      }));
+      return unlessDone(call, 'id-taken', created, async () => {
+        // With a key, the service knows what an earlier attempt has created.
+        if (plant.id === undefined || idempotencyKey !== undefined) return undefined;
+        const found = await this.#getAll(call, plant.id);
+        if (!isCreated(found, plant)) return undefined;
+        return { id: found.id, plant: select<F>(found, fields), isReplay: true };
+      });
     });
   }
 
@@ -116,15 +118,12 @@ export class PlantStore {
     const address = this.#address(['plants', id], { fields });
     const headers = conditionOf(options);
     return this.#call('repeatable', options, async (call) => {
-      try {
-        return (await call.send<PlantWith<F>>('PATCH', address, patch, headers)).json;
-      } catch (error) {
-        // An earlier attempt may have changed the plant and its entity tag, if its response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, 'precondition-failed')) throw error;
+      const sent = call.send<PlantWith<F>>('PATCH', address, patch, headers);
+      const updated = sent.then(({ json }) => json);
+      return unlessDone(call, 'precondition-failed', updated, async () => {
         const found = await this.#getAll(call, id);
-        if (!isUpdated(found, patch)) throw error;
-        return select(found, fields);
-      }
+        return isUpdated(found, patch) ? select<F>(found, fields) : undefined;
+      });
     });
   }
 
@@ -134,18 +133,15 @@ export class PlantStore {
     options: FieldsOptions<F> = {},
   ): Promise<PlantWith<F>> {
     const { fields } = options;
+    const address = this.#address(['plants', id, 'restore'], { fields });
+    const latest = this.#address(['plants', id, 'history'], { limit: 1 });
     return this.#call('repeatable', options, async (call) => {
-      try {
-        const address = this.#address(['plants', id, 'restore'], { fields });
-        return (await call.send<PlantWith<F>>('POST', address)).json;
-      } catch (error) {
-        // An earlier attempt may have restored the plant, if its response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, 'id-taken')) throw error;
-        const latest = this.#address(['plants', id, 'history'], { limit: 1 });
-        const history = call.send<PlantChange[]>('GET', latest).then(({ json }) => json);
-        if (!(await wasRestored(history))) throw error;
-        return select(await this.#getAll(call, id), fields);
-      }
+      const restored = call.send<PlantWith<F>>('POST', address).then(({ json }) => json);
+      return unlessDone(call, 'id-taken', restored, async () => {
+        const { json: history } = await call.send<PlantChange[]>('GET', latest);
+        if (!wasRestored(history)) return undefined;
+        return select<F>(await this.#getAll(call, id), fields);
+      });
     });
   }
 
@@ -285,12 +281,8 @@ export class PlantStore {
     const address = this.#address(path);
     await this.#call('repeatable', options, async (call) => {
       if (goneKind === 'invalid-token') call.canRenewToken = false; // the call revokes this very token
-      try {
-        await call.send('DELETE', address, undefined, headers);
-      } catch (error) {
-        // An earlier attempt succeeded, and its response was lost.
-        if (!call.outcomeUnknown || !isProblem(error, goneKind)) throw error;
-      }
+      const sent = call.send('DELETE', address, undefined, headers);
+      await unlessDone<unknown>(call, goneKind, sent, async () => true);
     });
   }
 
@@ -299,9 +291,7 @@ export class PlantStore {
   }
 
   async #getAll(call: Call, id: number): Promise<Plant> {
-    const address = this.#address(['plants', id], {
-      fields: ['id', 'name', 'tag', 'owner', 'access'],
-    });
+    const address = this.#address(['plants', id], { fields: allFields });
     return (await call.send<Plant>('GET', address)).json;
   }
 }

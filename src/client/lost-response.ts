@@ -1,54 +1,52 @@
 /**
- * What the client concludes if a request fails: whether the request may have changed the store, and whether it has done so
- * although the response was lost. docs/reference/client.md describes the rules.
+ * What the client concludes if a request is refused after an attempt whose response was lost: that attempt may have done
+ * what was asked. docs/reference/client.md describes the rules.
  */
-import { isProblem, type Failure } from './problem.ts';
-import type { NewPlant, PlantChange, PlantPatch } from './types.ts';
+import type { Call } from './call.ts';
+import { isProblem } from './problem.ts';
+import {
+  textFields,
+  type NewPlant,
+  type PlantChange,
+  type PlantPatch,
+  type ProblemKind,
+} from './types.ts';
 
-/** Problems that promise that nothing was changed. */
-const unchangedKinds: readonly string[] = [
-  'overloaded',
-  'provider-unavailable',
-  'storage-full',
-  'storage-unavailable',
-];
-
-/** Whether the request may have changed the store although it failed. */
-export function mayHaveChanged({ kind, status }: Failure): boolean {
-  if (unchangedKinds.includes(kind)) return false;
-  return status < 300 || status >= 500;
-}
-
-/** The plant with the id of `plant`, if both are equal: an earlier request has created it. */
-export async function findCreated<Found extends NewPlant>(
-  plant: NewPlant,
-  get: (id: number) => Promise<Found>,
-): Promise<Found | undefined> {
-  if (plant.id === undefined) return undefined;
-  const found = await unlessMissing(get(plant.id));
-  return found?.name === plant.name && found.tag === (plant.tag ?? '') ? found : undefined;
-}
-
-/** Whether the plant is as the patch makes it: an earlier request has updated it. */
-export function isUpdated(
-  plant: { name: string; tag: string },
-  { name = plant.name, tag = plant.tag }: PlantPatch,
-): boolean {
-  return plant.name === name && plant.tag === (tag ?? '');
-}
-
-/** Whether the latest change of the plant was to restore it: an earlier request has done that. */
-export async function wasRestored(history: Promise<readonly PlantChange[]>): Promise<boolean> {
-  const [latest] = (await unlessMissing(history)) ?? [];
-  return latest?.event === 'restored';
-}
-
-/** Undefined if there is no such plant, or if it belongs to another user. */
-async function unlessMissing<T>(found: Promise<T>): Promise<T | undefined> {
+/**
+ * What was sent resolves to. If it is refused with this kind of problem, and an earlier attempt can be the reason, `find`
+ * reads the result of that attempt: undefined if it has not done this.
+ */
+export async function unlessDone<T>(
+  call: Call,
+  kind: ProblemKind,
+  sent: Promise<T>,
+  find: () => Promise<T | undefined>,
+): Promise<T> {
   try {
-    return await found;
+    return await sent;
   } catch (error) {
-    if (isProblem(error, 'plant-not-found')) return undefined;
-    throw error;
+    if (!call.outcomeUnknown || !isProblem(error, kind)) throw error;
+    const found = await find().catch((problem: unknown) => {
+      if (!isProblem(problem, 'plant-not-found')) throw problem; // or it belongs to another user
+    });
+    if (found === undefined) throw error;
+    return found;
   }
+}
+
+/** Whether the plant is as the create makes it. */
+export function isCreated(plant: NewPlant, created: NewPlant): boolean {
+  return textFields.every((field) => plant[field] === (created[field] ?? ''));
+}
+
+/** Whether the plant is as the patch makes it. */
+export function isUpdated(plant: NewPlant, patch: PlantPatch): boolean {
+  return textFields.every(
+    (field) => patch[field] === undefined || plant[field] === (patch[field] ?? ''),
+  );
+}
+
+/** Whether the latest change of the plant was to restore it. */
+export function wasRestored([latest]: readonly PlantChange[]): boolean {
+  return latest?.event === 'restored';
 }

@@ -2,7 +2,7 @@
  * Reads the rows of a CSV or JSON file: the plants to import.
  */
 import { readCsv, separatorOf, unguardFormulas, type CsvRecord } from './csv.ts';
-import type { NewPlant, PlantField } from './types.ts';
+import { optionalTexts, textFields, type NewPlant, type PlantField } from './types.ts';
 
 /** A row of the file: the plant in it, or why there is none. Elements of a JSON array have no `line`, but their text. */
 export type ImportRow = { line?: number | undefined } & (
@@ -41,7 +41,9 @@ export function readRows(content: string): ImportRow[] {
   return records.filter(isFilled).map((record) => rowOfRecord(record, columns));
 }
 
-const fields: readonly string[] = ['name', 'tag', 'id'];
+/** What an imported plant can have, in the order of the columns that the page shows and saves. */
+export const importedFields = [...textFields, 'id'] as const;
+const optionalFields = [...optionalTexts, 'id'].join(' and ');
 /** The page adds these to the refused rows that it saves. */
 const ignoredColumns: readonly string[] = ['line', 'reason'];
 
@@ -51,14 +53,14 @@ const ignoredColumns: readonly string[] = ['line', 'reason'];
  */
 function columnsOf(header: readonly string[]): string[] {
   const names = header.map((column) => column.trim().toLowerCase());
-  const known = [...fields, ...ignoredColumns];
+  const known = [...importedFields, ...ignoredColumns];
   const isBad = (name: string, at: number) =>
     name !== '' && (!known.includes(name) || names.indexOf(name) < at);
   const bad = header.filter((_, at) => isBad(names[at] ?? '', at));
   if (names.includes('name') && bad.length === 0) return names;
   const list = (bad.length > 0 ? bad : header).map((column) => `"${column.trim()}"`).join(', ');
   throw new InvalidFile(
-    `The first line has ${bad.length > 0 ? 'unknown or repeated columns' : 'only the columns'} ${list}. It must have name, and can have tag and id, each once.`,
+    `The first line has ${bad.length > 0 ? 'unknown or repeated columns' : 'only the columns'} ${list}. It must have name, and can have ${optionalFields}, each once.`,
   );
 }
 
@@ -71,8 +73,9 @@ function rowOfRecord(record: CsvRecord, columns: readonly string[]): ImportRow {
     return { line, fault };
   }
   const cellOf = (field: PlantField) => cells[columns.indexOf(field)] ?? '';
-  const [name, tag] = [unguardFormulas(cellOf('name')), unguardFormulas(cellOf('tag'))];
-  const plant = { name, ...(tag !== '' && { tag }) };
+  const textOf = (field: PlantField) => unguardFormulas(cellOf(field));
+  const plant: NewPlant = { name: textOf('name') };
+  for (const field of optionalTexts) if (textOf(field) !== '') plant[field] = textOf(field);
   const id = cellOf('id');
   if (id === '') return { line, plant };
   const isExact = /^[1-9]\d*$/.test(id) && Number.isSafeInteger(Number(id));
@@ -127,7 +130,7 @@ function membersIn(json: string): number {
 /** Keeps every field of the object, because the service checks them. */
 function rowOf(value: unknown): ImportRow {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const fault = 'A row must be a JSON object with the fields name, tag and id.';
+    const fault = `A row must be a JSON object with the fields ${textFields.join(', ')} and id.`;
     return { fault, text: JSON.stringify(value) };
   }
   return { plant: value as NewPlant }; // the service checks it

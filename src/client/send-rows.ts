@@ -2,7 +2,6 @@
  * Adds the rows of a file to a store, many at a time, and never a row twice: each has an idempotency key (decision 30).
  */
 import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
-import type { ImportOutcome } from './import-outcome.ts';
 import { inParallel } from './in-parallel.ts';
 import type { ImportRow } from './read-rows.ts';
 
@@ -16,6 +15,17 @@ export interface ImportOptions {
   concurrency: number;
   /** Stops the import, which then throws the reason of the signal. */
   signal: AbortSignal;
+}
+
+/** What happened to a row. `reason` describes a refusal, and its fix. */
+export interface ImportOutcome {
+  /** The number of the row, from 1. */
+  row: number;
+  /** The line on which it begins. A row of a JSON array has none. */
+  line?: number | undefined;
+  status: 'added' | 'already added' | 'refused';
+  id?: number | undefined;
+  reason?: string | undefined;
 }
 
 /** A row to add. */
@@ -67,4 +77,21 @@ function isRefusal(error: unknown): error is PlantStoreError {
 
 function reasonOf({ detail, errors }: PlantStoreError): string {
   return errors.length === 0 ? detail : errors.map((fault) => fault.detail).join(' ');
+}
+
+/** Where a row is in the file: "line 4", or "row 3" if it has no line. */
+export function placeOf({ row, line }: Pick<ImportOutcome, 'row' | 'line'>): string {
+  return line === undefined ? `row ${row}` : `line ${line}`;
+}
+
+/** "Added 3 plants; 1 row was refused." */
+export function summaryOf(
+  { added, 'already added': before, refused }: Readonly<Record<ImportOutcome['status'], number>>,
+  format: (count: number) => string = String,
+): string {
+  const parts = [`Added ${format(added)} ${added === 1 ? 'plant' : 'plants'}`];
+  if (before > 0) parts.push(`${format(before)} ${before === 1 ? 'was' : 'were'} already added`);
+  if (refused > 0)
+    parts.push(`${format(refused)} ${refused === 1 ? 'row was' : 'rows were'} refused`);
+  return `${parts.join('; ')}.`;
 }

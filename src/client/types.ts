@@ -196,3 +196,12 @@ export type ProblemKind =
   | 'provider-unavailable'
   | 'outcome-unknown'
   | 'version-not-supported';
+
+/** What a response can have of a plant. */
+export const allFields = ['id', 'name', 'tag', 'owner', 'access'] as const;
+
+/** The texts of a plant. */
+export const textFields = ['name', 'tag'] as const;
+
+/** Those that can be empty. */
+export const optionalTexts = ['tag'] as const;

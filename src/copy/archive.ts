@@ -1,6 +1,7 @@
 /**
  * All rows of a storage, in a form that every engine can read: `copy` moves them to another storage.
  */
+import { textFields } from '../plants/fields.ts';
 import { logColumns } from '../sql/log.ts';
 
 /** The number of columns in the key of each table. Parents come first, so that no row precedes one that it references. */
@@ -25,7 +26,7 @@ const names = (columns: string): readonly string[] => columns.split(' ');
 export const copiedColumns: Record<Table, readonly string[]> = {
   stores: names('store name last_id last_user position'),
   users: names('store id name role removed_at removed_position'),
-  plants: names('store id owner tag name position'),
+  plants: [...names('store id owner position'), ...textFields],
   changes: Object.keys(logColumns),
   idempotency_keys: names('store key_hash user_id fingerprint plant position at'),
   shares: names('store owner user_name access since'),

@@ -6,6 +6,7 @@
  * the plant itself. So a create costs no second copy of its text.
  */
 import type { Identified, ReadAccess } from '../access/access.ts';
+import type { TextField, Texts } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
@@ -46,15 +47,13 @@ export function keptSince(keepMs: number | undefined): number {
 }
 
 /** A change to add. */
-export interface NewEntry {
+export interface NewEntry extends Partial<Texts<string | undefined>> {
   event: ChangeEvent;
   plant?: number | undefined;
   /** The position of the last change to the plant before; undefined if the log has none. */
   previous?: number | undefined;
-  /** What was there before, or which share, token or role. */
+  /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
-  name?: string | undefined;
-  tag?: string | undefined;
 }
 
 /** A change with its place. */
@@ -75,8 +74,11 @@ export function parsePosition(text: string): number | undefined {
   return position <= maxPosition ? position : undefined;
 }
 
-/** One change, as operators see it. */
-export interface LoggedChange {
+/**
+ * One change, as operators see it. The texts are those of the plant before the change. For a share, they are the other
+ * user and the access; for a token, its id and scopes; for a role, no name and the new role; for a backup, its file.
+ */
+export interface LoggedChange extends Texts<string | undefined> {
   position: number;
   event: ChangeEvent;
   /** Since the Unix epoch, by the clock of the process that made the change. */
@@ -89,16 +91,10 @@ export interface LoggedChange {
   plant: number | undefined;
   /** Who owned the plant before. For a share, its owner; for a token or a role, its user. */
   owner: string | undefined;
-  /**
-   * The plant before the change. For a share, the other user and the access; for a token, its id and scopes; for a role, no
-   * name and the new role; for a backup, its file.
-   */
-  name: string | undefined;
-  tag: string | undefined;
 }
 
 /** A change to a plant, as its readers see it. */
-export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | 'name' | 'tag'>;
+export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
 /** A plant that can be restored, and its deletion. */
 export interface DeletedPlant extends OwnedPlant {

@@ -4,11 +4,13 @@
  */
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
 import type { Condition } from './condition.ts';
+import { eachText, withTexts, type Texts } from './fields.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant } from './plant.ts';
 import type { ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
 
-export type Change = Creation | Update | Deletion | Restoration;
+export type Change = Creation | Update | OfPlant<'delete'> | OfPlant<'restore'>;
+export type ChangeKind = keyof ChangeResults;
 
 /** Who makes a change, for its checks and for the log. */
 interface Authored {
@@ -17,39 +19,24 @@ interface Authored {
   readonly request: string | undefined;
 }
 
-export interface Creation extends Authored {
+export interface Creation extends Authored, Texts {
   readonly kind: 'create';
   readonly owner: number;
   /** If undefined, the store assigns the next one. */
   readonly id: number | undefined;
-  readonly name: string;
-  readonly tag: string;
   readonly key: CreateKey | undefined;
 }
 
-interface OfPlant extends Authored {
+export interface OfPlant<Kind extends ChangeKind> extends Authored {
+  readonly kind: Kind;
   readonly id: number;
   /** What the caller could change when they were identified. */
   readonly reach: ChangeReach;
-}
-
-export interface Update extends OfPlant {
-  readonly kind: 'update';
-  readonly condition: Condition | undefined;
-  readonly name: string | undefined;
-  readonly tag: string | undefined;
-}
-
-export interface Deletion extends OfPlant {
-  readonly kind: 'delete';
   readonly condition: Condition | undefined;
 }
 
-interface Restoration extends OfPlant {
-  readonly kind: 'restore';
-}
-
-export type ChangeKind = Change['kind'];
+/** Texts that are undefined stay the same. */
+export interface Update extends OfPlant<'update'>, Texts<string | undefined> {}
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
@@ -65,50 +52,53 @@ export interface ChangeResults {
 
 export type ResultOfChange<C extends Change> = ChangeResults[C['kind']];
 
+/** The writes of a storage of plants, by what carries out a change. */
+export function plantWrites(
+  write: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
+): Pick<PlantStorage, ChangeKind> {
+  return {
+    async create(caller, plant, options) {
+      const creation = creationOf(caller, plant, options);
+      const result = await write(creation);
+      const isReplay = typeof result === 'object';
+      const id = isReplay ? result.id : result;
+      const { owner } = creation;
+      return withTexts({ id, owner, isReplay }, (field) => creation[field]);
+    },
+
+    async update(caller, id, patch, options) {
+      const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
+      return write({ ...ofPlant('update', caller, id, options), ...texts });
+    },
+
+    delete: async (caller, id, options) => write(ofPlant('delete', caller, id, options)),
+    restore: async (caller, id, options) => write(ofPlant('restore', caller, id, options)),
+  };
+}
+
 export function creationOf(
   { store, user, identified }: Caller,
   plant: NewPlant,
   { request, key }: ChangeOptions = {},
 ): Creation {
-  const { id, name, tag = '' } = plant;
-  const hashes = key === undefined ? undefined : createKeyOf(key, plant);
-  return {
-    kind: 'create',
+  const creation = {
+    kind: 'create' as const,
     store,
     owner: user,
-    id,
+    id: plant.id,
     by: identified,
     request,
-    name,
-    tag,
-    key: hashes,
+    key: key === undefined ? undefined : createKeyOf(key, plant),
   };
+  return withTexts(creation, (field) => plant[field] ?? '');
 }
 
-function plantFor(caller: Caller, id: number, request: string | undefined): OfPlant {
+function ofPlant<Kind extends ChangeKind>(
+  kind: Kind,
+  caller: Caller,
+  id: number,
+  { condition, request }: ChangeOptions = {},
+): OfPlant<Kind> {
   const { store, identified: by } = caller;
-  return { store, reach: changeReachOf(caller), id, by, request };
-}
-
-/** The writes of a storage of plants, by what carries out a change. */
-export function plantWrites(
-  write: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
-): Pick<PlantStorage, 'create' | 'update' | 'delete' | 'restore'> {
-  return {
-    async create(...args) {
-      const creation = creationOf(...args);
-      const { owner, name, tag } = creation;
-      const result = await write(creation);
-      const isReplay = typeof result === 'object';
-      return { id: isReplay ? result.id : result, name, tag, owner, isReplay };
-    },
-    async update(caller, id, { name, tag }, { condition, request } = {}) {
-      const patch = { name, tag: tag === null ? '' : tag };
-      return write({ kind: 'update', ...plantFor(caller, id, request), condition, ...patch });
-    },
-    delete: async (caller, id, { condition, request } = {}) =>
-      write({ kind: 'delete', ...plantFor(caller, id, request), condition }),
-    restore: async (caller, id, { request } = {}) =>
-      write({ kind: 'restore', ...plantFor(caller, id, request) }),
-  };
+  return { kind, store, by, request, id, reach: changeReachOf(caller), condition };
 }

@@ -6,11 +6,17 @@
  */
 import { Problem } from '../problem.ts';
 import { shortHash } from '../shared/short-hash.ts';
+import { textFields } from './fields.ts';
 import type { OwnedPlant } from './plant-storage.ts';
 
 /** The opaque part of the entity tag, without quotes. */
-export function entityTag({ name, tag, owner }: Omit<OwnedPlant, 'id'>): string {
-  return shortHash(`${owner} ${name.length} ${name}${tag}`); // without ambiguity
+export function entityTag(plant: Omit<OwnedPlant, 'id'>): string {
+  let [lengths, all] = ['', ''];
+  for (const field of textFields) {
+    if (all !== '') lengths += `${all.length} `;
+    all += plant[field];
+  }
+  return shortHash(`${plant.owner} ${lengths}${all}`); // without ambiguity
 }
 
 /** Entity tags of plants; `any` for each plant that exists. */

@@ -9,8 +9,9 @@
 import { canChange, type ChangeReach, type Identified } from '../access/access.ts';
 import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
-import type { Change, ChangeKind, ChangeResults, Creation, Deletion, Update } from './changes.ts';
+import type { Change, ChangeKind, ChangeResults, Creation, OfPlant, Update } from './changes.ts';
 import { assertCondition } from './condition.ts';
+import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
 import { assignId } from './ids.ts';
 import type { OwnedPlant } from './plant-storage.ts';
@@ -96,10 +97,11 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   const effect = { id, before, after, lastId, position, endedDeletion, key };
   if (!hasLog) return { result, effect: { ...effect, entry: undefined } };
   const { by, request } = change;
-  const { owner, name, tag } = before ?? {};
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
-  const entry = { position, previous, event, by, request, plant: id, owner, name, tag };
+  const owner = before?.owner;
+  const own = { position, previous, event, by, request, plant: id, owner };
+  const entry = withTexts(own, (field) => before?.[field]);
   return { result, effect: { ...effect, entry } };
 }
 
@@ -127,22 +129,23 @@ function stepOf(change: Change, facts: Facts): Outcome {
   }
 }
 
-function create({ owner, id: wanted, name, tag, key }: Creation, facts: Facts): Outcome {
+function create(creation: Creation, facts: Facts): Outcome {
+  const { owner, id: wanted, key } = creation;
   const earlier = key && facts.key(owner, key[0]);
   if (key && earlier) return { result: { id: plantOfKey(earlier, key) } };
   const { lastId } = facts;
   const id = wanted ?? assignId(lastId, () => facts.randomFreeId());
   if (id <= lastId && facts.plant(id) !== undefined) throw idTaken(id);
   const stored = key && { user: owner, key: key[0], fingerprint: key[1], plant: id };
-  const after = { id, name, tag, owner };
+  const after = withTexts({ id, owner }, (field) => creation[field]);
   return { result: id, step: { event: 'created', before: undefined, after, key: stored } };
 }
 
-function update({ name, tag }: Update, before: StoredPlant | undefined): Outcome {
+function update(change: Update, before: StoredPlant | undefined): Outcome {
   if (before === undefined) return { result: undefined };
   const { id, owner } = before;
-  const after = { id, name: name ?? before.name, tag: tag ?? before.tag, owner };
-  if (after.name === before.name && after.tag === before.tag) return { result: after };
+  const after = withTexts({ id, owner }, (field) => change[field] ?? before[field]);
+  if (textFields.every((field) => after[field] === before[field])) return { result: after };
   return { result: after, step: { event: 'updated', before, after } };
 }
 
@@ -161,7 +164,7 @@ function restore(id: number, reach: ChangeReach, facts: Facts): Outcome {
 
 /** The plant if it is within reach. Throws `plant-read-only` or `precondition-failed`. */
 function find(
-  { id, condition }: Update | Deletion,
+  { id, condition }: OfPlant<ChangeKind>,
   reach: ChangeReach,
   facts: Facts,
 ): StoredPlant | undefined {

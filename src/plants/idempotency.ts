@@ -2,6 +2,7 @@
  * Keys that make a create repeatable (draft-ietf-httpapi-idempotency-key-header-07). The transaction of a create stores
  * its key, so a repetition finds it, however the first response was lost. A refused create stores nothing.
  */
+import { textsOf, textValues } from './fields.ts';
 import type { NewPlant } from './plant.ts';
 import { Problem } from '../problem.ts';
 import { shortHash } from '../shared/short-hash.ts';
@@ -12,8 +13,8 @@ export const keepKeysMs = 24 * 60 * 60 * 1_000;
 /** Hashes of the key and of the plant that it was sent with. */
 export type CreateKey = readonly [key: string, fingerprint: string];
 
-export function createKeyOf(key: string, { id, name, tag = '' }: NewPlant): CreateKey {
-  return [shortHash(key), shortHash(JSON.stringify([id, name, tag]))];
+export function createKeyOf(key: string, plant: NewPlant): CreateKey {
+  return [shortHash(key), shortHash(JSON.stringify([plant.id, ...textValues(textsOf(plant))]))];
 }
 
 /** A create with this key. */

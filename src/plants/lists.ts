@@ -34,11 +34,6 @@ export function isShort(reach: Reach, query: PlantQuery): boolean {
   return query.limit <= maxShortPagePlants && isRange(reach, query);
 }
 
-/** The columns that the lists of both engines read. */
-export type PlantRow = readonly [id: number, name: string, tag: string, owner: number];
-/** Lists ignore further columns. */
-type LongerPlantRow = readonly [...PlantRow, ...rest: readonly unknown[]];
-
 /** A plant of the list has this tag, or contains this text once it is folded. */
 export interface Filter {
   by: 'tag' | 'text';
@@ -53,7 +48,7 @@ export type StepReader = (
   after: number,
   limit: number,
   filter?: Filter,
-) => Promise<ScanStep<LongerPlantRow, number>>;
+) => Promise<ScanStep<OwnedPlant, number>>;
 
 /** Plants of the first step of a scan, which is often enough. Each further one is twice as long. */
 const firstScannedPlants = 256;
@@ -68,16 +63,16 @@ export async function listPlants(
   const { limit, fields, tag } = query;
   const text = query.q === undefined ? undefined : fold(query.q);
   let scanned = firstScannedPlants;
-  const rows = await scan(query, async (after: number, left) => {
+  const found = await scan(query, async (after: number, left) => {
     const wanted = tag ?? text;
     if (wanted === undefined) return readStep(after, left + 1);
     const step = await readStep(after, scanned, { by: tag === undefined ? 'text' : 'tag', wanted });
     scanned *= 2;
-    const tagged = tag === undefined ? step.rows : step.rows.filter((row) => row[2] === tag);
-    return { ...step, rows: text === undefined ? tagged : await rowsWith(text, tagged, caller) };
+    const tagged = tag === undefined ? step.rows : step.rows.filter((plant) => plant.tag === tag);
+    return { ...step, rows: text === undefined ? tagged : await plantsWith(text, tagged, caller) };
   });
-  const plants = rows.slice(0, limit).map(toPlant);
-  const next = rows.length > limit ? plants.at(-1)?.id : undefined;
+  const plants = found.slice(0, limit);
+  const next = found.length > limit ? plants.at(-1)?.id : undefined;
   const names = fields.includes('owner')
     ? await users.namesOf(
         caller.store,
@@ -87,31 +82,27 @@ export async function listPlants(
   return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
 }
 
-function toPlant([id, name, tag, owner]: LongerPlantRow): OwnedPlant {
-  return { id, name, tag, owner };
-}
-
 /** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
 const maxFoldedUnits = 4_000;
 
-/** The rows whose name or tag contains the folded text. */
-async function rowsWith(
+/** The plants whose name or tag contains the folded text. */
+async function plantsWith(
   text: string,
-  rows: readonly LongerPlantRow[],
+  plants: readonly OwnedPlant[],
   caller: ReadAccess,
-): Promise<LongerPlantRow[]> {
-  const found: LongerPlantRow[] = [];
+): Promise<OwnedPlant[]> {
+  const found: OwnedPlant[] = [];
   let at = 0;
   const checkSome = async () => {
     for (let units = 0; units < maxFoldedUnits; at++) {
-      const row = rows[at];
-      if (row === undefined) break;
-      const texts = `${row[1]}\0${row[2]}`; // no text contains the separator
-      if (fold(texts).includes(text)) found.push(row);
+      const plant = plants[at];
+      if (plant === undefined) break;
+      const texts = `${plant.name}\0${plant.tag}`; // no text contains the separator
+      if (fold(texts).includes(text)) found.push(plant);
       units += texts.length;
     }
   };
-  while (at < rows.length) await runInSlice(userKey(caller), checkSome);
+  while (at < plants.length) await runInSlice(userKey(caller), checkSome);
   return found;
 }
 

@@ -1,4 +1,5 @@
 import type { Static, TString } from '@sinclair/typebox';
+import { shownFields, type Texts } from './fields.ts';
 import { maxId } from './ids.ts';
 import { Type } from '../shared/typebox.ts';
 
@@ -69,8 +70,10 @@ export const PlantId = Type.Integer({
   examples: [42],
 });
 
+const texts = { name: Name, tag: Tag } satisfies Texts<TString>;
+
 /** A plant as it is stored. */
-export const Plant = Type.Object({ id: PlantId, name: Name, tag: Tag });
+const Plant = Type.Object({ id: PlantId, ...texts });
 export type Plant = Static<typeof Plant>;
 
 /** A plant as a client sends it. `tag` defaults to `""`, and `id` to the next one. */
@@ -107,12 +110,6 @@ export const PlantPatch = Type.Object(
   },
 );
 export type PlantPatch = Static<typeof PlantPatch>;
-
-/** What is stored of a plant, in the default order of columns. */
-export const plantFields = ['id', 'name', 'tag'] as const satisfies readonly (keyof Plant)[];
-
-/** What a response can show: also the name of the owner, and what the caller can do with the plant. */
-export const shownFields = [...plantFields, 'owner', 'access'] as const;
 
 export const PlantField = Type.Unsafe<(typeof shownFields)[number]>({
   type: 'string',

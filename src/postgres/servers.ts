@@ -78,11 +78,6 @@ export class Servers {
     return this.#nodes.available ?? this.#seed;
   }
 
-  /** Whether two stores are always on one server. */
-  areTogether(store: number, other: number): boolean {
-    return this.#nodes.shardOf(store) === this.#nodes.shardOf(other);
-  }
-
   /** Whether another primary than the one in use accepts writes. */
   get hasRival(): boolean {
     return this.#seed.hosts.rival !== undefined;

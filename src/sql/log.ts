@@ -10,13 +10,13 @@ import {
   type ChangeLog,
   type DeletedPlant,
   type LogEntry,
-  type LoggedChange,
   type PlantChange,
 } from '../log/change-log.ts';
 import type { DeletionInLog } from '../plants/decide.ts';
+import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
 import { scan } from '../shared/scan.ts';
 import { openRetention } from './retention.ts';
-import { sql, type Row } from './statement.ts';
+import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
 /** Deletions that a step of a bin reads. The largest, whose text is emoji, take less than 1 ms on SQLite. */
@@ -34,10 +34,9 @@ export const logColumns = {
   request: 'bytea',
   plant: 'bigint',
   owner: 'bigint',
-  name: 'text',
-  tag: 'text',
   is_restorable: 'smallint',
-} as const;
+  ...eachText(() => 'text'),
+};
 
 /** The values of the columns after the first. Each engine makes 16 bytes of the text of the request id. */
 export function valuesOf(
@@ -46,20 +45,19 @@ export function valuesOf(
   isRestorable: boolean,
 ): (number | string | Buffer | null)[] {
   const { position, previous = null, event, by, request } = entry;
-  const { plant = null, owner = null, name = null, tag = null } = entry;
+  const { plant = null, owner = null } = entry;
   return [
     position,
     previous,
     changeEvents.indexOf(event),
     atMs,
     by?.[2] ?? null,
-    by === undefined ? null : tokenBytes(by[1], by[4] !== undefined),
+    by === undefined ? null : tokenBytes(by[1], by[3] !== undefined),
     request ?? null,
     plant,
     owner,
-    name,
-    tag,
     isRestorable ? 1 : 0,
+    ...textFields.map((field) => entry[field] ?? null),
   ];
 }
 
@@ -91,28 +89,24 @@ type ChangeRow = readonly [
   at: number,
   user: string | null,
   owner: string | null,
-  name: string | null,
-  tag: string | null,
+  ...texts: (string | null)[],
 ];
 
 type LogRow = readonly [
-  ...ChangeRow,
   position: number,
   plant: number | null,
   token: Uint8Array | null,
   request: Uint8Array | null,
+  ...ChangeRow,
 ];
 
 /** A deletion whose plant has not come back. */
 export type DeletionRow = readonly [
-  plant: number,
-  name: string,
-  tag: string,
-  owner: number,
   position: number,
   at: number,
   user: number | null,
   removedPosition: number,
+  ...PlantRow,
 ];
 
 const nameOf = (user: string) =>
@@ -122,7 +116,9 @@ const deletionsFrom = (index: string) => `
       ON users.store = changes.store AND users.id = changes.owner
     WHERE users.store = $1 AND is_restorable = 1 AND changes.store = $1`;
 const restorablePlants = deletionsFrom('restorable_plants');
-const deletionColumns = 'plant, changes.name, tag, owner, position, at, user_id, removed_position';
+const columnsOf = (table: string) => textFields.map((field) => `${table}.${field}`).join(', ');
+const deletionColumns = `position, at, user_id, removed_position, plant, owner, ${columnsOf('changes')}`;
+const changeColumns = `event, at, ${nameOf('user_id')}, ${nameOf('owner')}, ${textColumns}`;
 
 export const logSql = {
   findDeletions: sql<DeletionRow>`
@@ -147,17 +143,17 @@ export const logSql = {
   // Each change has the position of the one before: no index has the changes of a plant.
   history: sql<ChangeRow>`
     WITH RECURSIVE chain AS (
-      SELECT previous, event, at, user_id, owner, name, tag FROM plant_store.changes
+      SELECT previous, event, at, user_id, owner, ${textColumns} FROM plant_store.changes
       WHERE changes.store = $1 AND changes.position = $2
       UNION ALL
       SELECT changes.previous, changes.event, changes.at, changes.user_id, changes.owner,
-             changes.name, changes.tag
+             ${columnsOf('changes')}
       FROM chain JOIN plant_store.changes
         ON changes.store = $1 AND changes.position = chain.previous
     )
-    SELECT event, at, ${nameOf('user_id')}, ${nameOf('owner')}, name, tag FROM chain LIMIT $3::bigint`,
+    SELECT ${changeColumns} FROM chain LIMIT $3::bigint`,
   list: sql<LogRow>`
-    SELECT event, at, ${nameOf('user_id')}, ${nameOf('owner')}, name, tag, position, plant, token, request
+    SELECT position, plant, token, request, ${changeColumns}
     FROM plant_store.changes
     WHERE changes.store = $1 AND changes.position BETWEEN $2 AND ${maxPosition}
     ORDER BY changes.position LIMIT $3`,
@@ -196,7 +192,7 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
         const plants = rows.flatMap((row) => restorable(row, since) ?? []);
         return {
           rows: plants.filter(({ owner }) => reaches(write, owner)),
-          scannedTo: rows.length < maxScannedDeletions ? undefined : rows.at(-1)?.[4],
+          scannedTo: rows.length < maxScannedDeletions ? undefined : rows.at(-1)?.[0],
         };
       });
       const plants = found.slice(0, query.limit);
@@ -209,14 +205,20 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       const rows = await engine.read(store, logSql.list, [store, after + 1, limit]);
       const fromMs = Math.max(sinceMs, keptSince(keepMs));
       const changes = rows
-        .map((row) => toLoggedChange(store, row))
+        .map(([position, plantId, token, request, ...change]) => ({
+          position,
+          plant: plantId ?? undefined,
+          token: token === null ? undefined : tokenOf(store, token),
+          request: request === null ? undefined : uuidOf(request),
+          ...toPlantChange(change),
+        }))
         .filter(
           (change) =>
             change.atMs >= fromMs &&
             (user === undefined || change.user === user) &&
             (plant === undefined || change.plant === plant),
         );
-      return { changes, next: rows.length === limit ? rows.at(-1)?.[6] : undefined };
+      return { changes, next: rows.length === limit ? rows.at(-1)?.[0] : undefined };
     },
 
     ...openRetention(engine),
@@ -225,37 +227,24 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
 
 /** What a change to the plant needs of its deletion. */
 export function deletionOf(row: DeletionRow, keptSinceMs: number): DeletionInLog {
-  const [id, name, tag, owner, position] = row;
+  const [position, , , , id, owner, ...texts] = row;
   const isRestorable = restorable(row, keptSinceMs) !== undefined;
-  return { position, plant: isRestorable ? { id, name, tag, owner } : undefined };
+  return { position, plant: isRestorable ? plantOf(id, owner, texts) : undefined };
 }
 
 /** The plant of the deletion; undefined if the log shows it no more, or if its owner was removed since. */
 function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undefined {
-  const [id, name, tag, owner, position, deletedAtMs, user, removedPosition] = row;
+  const [position, deletedAtMs, user, removedPosition, id, owner, ...texts] = row;
   if (deletedAtMs < keptSinceMs || removedPosition >= position) return undefined;
-  return { id, name, tag, owner, position, deletedAtMs, deletedBy: user ?? undefined };
+  return { ...plantOf(id, owner, texts), position, deletedAtMs, deletedBy: user ?? undefined };
 }
 
-function toPlantChange(row: readonly [...ChangeRow, ...rest: Row]): PlantChange {
-  const [event, atMs, user, owner, name, tag] = row;
+function toPlantChange([event, atMs, user, owner, ...texts]: ChangeRow): PlantChange {
   return {
     event: changeEvents[event] ?? 'updated',
     atMs,
     user: user ?? undefined,
     owner: owner ?? undefined,
-    name: name ?? undefined,
-    tag: tag ?? undefined,
-  };
-}
-
-function toLoggedChange(store: number, row: LogRow): LoggedChange {
-  const [, , , , , , position, plant, token, request] = row;
-  return {
-    ...toPlantChange(row),
-    position,
-    token: token === null ? undefined : tokenOf(store, token),
-    request: request === null ? undefined : uuidOf(request),
-    plant: plant ?? undefined,
+    ...eachText((_, at) => texts[at] ?? undefined),
   };
 }

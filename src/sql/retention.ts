@@ -30,7 +30,7 @@ export const retentionWrites = {
   removeOldChanges: (store: number, beforeMs: number) =>
     writeOf({
       store,
-      needsLock: false,
+      withoutLock: true,
       reads: [[retentionSql.oldest, [store, maxRemovedChanges]]],
       decide([changes]) {
         const kept = changes.findIndex(([, atMs]) => atMs >= beforeMs);
@@ -44,7 +44,7 @@ export const retentionWrites = {
   setClock: (confirmedMs: number, aheadSinceMs: number | undefined) =>
     writeOf({
       store: undefined,
-      needsLock: false,
+      withoutLock: true,
       reads: [],
       decide: () => ({
         result: undefined,

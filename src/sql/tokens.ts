@@ -158,7 +158,7 @@ export const tokenWrites = {
   recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
     writeOf({
       store,
-      needsLock: false,
+      withoutLock: true,
       reads: [],
       decide: () => ({
         result: undefined,

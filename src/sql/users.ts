@@ -5,6 +5,7 @@ import type { Identity, Role, ShareAccess } from '../access/access.ts';
 import { tokenId } from '../access/token.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import type { NewEntry } from '../log/change-log.ts';
+import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
 import { sql, type Query } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -57,8 +58,8 @@ export const userSql = {
   endReceived: sql`
     DELETE FROM plant_store.shares
     WHERE store = $1 AND owner = ANY ($3::bigint[]) AND user_name = (${nameOfUser})`,
-  findMoved: sql<readonly [id: number, name: string, tag: string, position: number]>`
-    SELECT id, name, tag, position FROM plant_store.plants WHERE ${plantsOfUser}
+  findMoved: sql<readonly [position: number, ...PlantRow]>`
+    SELECT position, id, owner, ${textColumns} FROM plant_store.plants WHERE ${plantsOfUser}
     ORDER BY owner, id LIMIT $3`,
   isActive: sql`
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND removed_at IS NULL`,
@@ -166,14 +167,13 @@ export const userWrites = {
         return {
           result: moved.length,
           writes: (positions) =>
-            moved.map(([id], at) => [userSql.move, [store, id, to, positions[at]]]),
-          entries: moved.map(([plant, name, tag, previous]) => ({
+            moved.map(([, id], at) => [userSql.move, [store, id, to, positions[at]]]),
+          entries: moved.map(([previous, plant, owner, ...texts]) => ({
             event: 'moved',
             plant,
             previous,
-            owner: from,
-            name,
-            tag,
+            owner,
+            ...textsOf(plantOf(plant, owner, texts)),
           })),
         };
       },

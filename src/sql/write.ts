@@ -13,8 +13,8 @@ export interface Write<Result = unknown> extends Author {
   readonly reads: readonly Query[];
   /** Throws the Problem of a write that is refused. */
   readonly decide: (rows: readonly (readonly Row[])[]) => Outcome<Result>;
-  /** If false, the store need not be locked: the write can be repeated at any time, and adds no entries. */
-  readonly needsLock: boolean;
+  /** If true, the store need not be locked: the write can be repeated at any time, and adds no entries. */
+  readonly withoutLock?: boolean;
 }
 
 /** Who writes. A write of an operator has no author. */
@@ -48,21 +48,18 @@ export function outcomeOf<Result>(
   return { result, writes: writes(logged.map(({ position }) => position)), entries: logged };
 }
 
-interface Spec<Rows extends readonly Row[], Result> extends Author {
-  readonly store: number | undefined;
+interface Spec<Rows extends readonly Row[], Result> extends Omit<Write, 'reads' | 'decide'> {
   readonly reads: { readonly [At in keyof Rows]: Query<Rows[At]> };
   readonly decide: (rows: {
     readonly [At in keyof Rows]: readonly Rows[At][];
   }) => Outcome<Result>;
-  readonly needsLock?: boolean;
 }
 
 /** Gives `decide` the types of the rows that are read. */
-export function writeOf<const Rows extends readonly Row[], Result>({
-  needsLock = true,
-  ...write
-}: Spec<Rows, Result>): Write<Result> {
-  return { ...write, needsLock } as Write<Result>; // the rows are those of its reads
+export function writeOf<const Rows extends readonly Row[], Result>(
+  write: Spec<Rows, Result>,
+): Write<Result> {
+  return write as Write<Result>; // the rows are those of its reads
 }
 
 export type ResultOf<Name extends keyof Writes> =

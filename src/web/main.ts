@@ -3,6 +3,7 @@
  * it is built this way.
  */
 import { PlantStoreError } from '../client/client.ts';
+import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
 import { sharingDialog } from './dialogs/sharing-dialog.ts';
@@ -90,7 +91,7 @@ byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
 
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
 async function copyCurl(): Promise<void> {
-  const url = new URL('plants?fields=id,name,tag', serviceUrl);
+  const url = new URL(`plants?fields=${['id', ...textFields].join()}`, serviceUrl);
   const parameters = parametersOf(view);
   if (parameters !== '') url.search += `&${parameters}`;
   const address = url.href.replaceAll("'", '%27');

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PlantStore } from '../../src/client/client.ts';
-import type { ImportOutcome } from '../../src/client/import-outcome.ts';
+import type { ImportOutcome } from '../../src/client/send-rows.ts';
 import type { ImportRow } from '../../src/client/read-rows.ts';
 import { importPlants } from '../../src/client/send-rows.ts';
 import { connect } from './service.ts';

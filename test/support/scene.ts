@@ -16,7 +16,8 @@ import {
 } from '../../src/access/access.ts';
 import type { NewToken } from '../../src/access/identity-storage.ts';
 import type { FoundUser } from '../../src/access/user-storage.ts';
-import { plantFields, type Plant } from '../../src/plants/plant.ts';
+import { plantFields } from '../../src/plants/fields.ts';
+import type { Plant } from '../../src/plants/plant.ts';
 import type { PlantQuery } from '../../src/plants/plant-storage.ts';
 import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { shared } from './shared.ts';

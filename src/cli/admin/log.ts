@@ -9,6 +9,7 @@ import {
   type LoggedChange,
   type LogQuery,
 } from '../../log/change-log.ts';
+import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
 import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '../options.ts';
 import { io, printAll, printError } from '../output.ts';
@@ -105,7 +106,8 @@ function toRow(change: LoggedChange): string[] {
   return [new Date(atMs).toISOString(), user, words, String(plant ?? ''), detailsOf(change)];
 }
 
-function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {
+function detailsOf(change: LoggedChange): string {
+  const { event, owner = '', name, tag } = change;
   switch (event) {
     case 'shared':
     case 'share-changed':
@@ -122,11 +124,13 @@ function detailsOf({ event, owner = '', name, tag }: LoggedChange): string {
     case 'backup-restored':
       return name ?? '';
     default:
-      return name === undefined ? '' : `before: ${[name, tag, owner].join(' · ')}`;
+      return name === undefined ? '' : `before: ${[...textValues(change), owner].join(' · ')}`;
   }
 }
 
-function toJson({ atMs, event, user, token, request, plant, owner, name, tag }: LoggedChange) {
+function toJson(change: LoggedChange) {
+  const { atMs, event, user, token, request, plant, owner } = change;
   const at = new Date(atMs).toISOString();
-  return { at, event, user, token, request, plant, owner, name, tag };
+  const texts = eachText((field) => change[field]);
+  return { at, event, user, token, request, plant, owner, ...texts };
 }

@@ -3,7 +3,8 @@
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { maxId } from '../../plants/ids.ts';
-import { Name, plantFields, shownFields, Tag, type PlantField } from '../../plants/plant.ts';
+import { plantFields, shownFields } from '../../plants/fields.ts';
+import { Name, Tag, type PlantField } from '../../plants/plant.ts';
 import { examples, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
 
 /** An id, or a number of plants, which cannot be larger. */

@@ -3,6 +3,7 @@
  */
 import type { DeletedPlant, Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
+import { plantFields } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { io, printAll } from '../output.ts';
 import { createTable } from '../table.ts';
@@ -17,7 +18,7 @@ type Row = Partial<Plant & DeletedPlant>;
 type Column = keyof Row;
 type Pages = AsyncIterable<readonly Row[]>;
 
-const deletedColumns: readonly Column[] = ['id', 'name', 'tag', 'owner', 'deletedAt', 'deletedBy'];
+const deletedColumns: readonly Column[] = [...plantFields, 'owner', 'deletedAt', 'deletedBy'];
 
 interface ListOptions extends StoreOptions {
   fields: readonly PlantField[];

@@ -3,6 +3,7 @@
  */
 import type { NewPlant, Plant } from '../../client/client.ts';
 import { maxHistory } from '../../log/change-log.ts';
+import { plantFields, textFields, textsOf } from '../../plants/fields.ts';
 import type { PlantPatch } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { inParallel } from '../../client/in-parallel.ts';
@@ -13,59 +14,60 @@ import { tableOf } from '../table.ts';
 import { printableJson } from '../terminal.ts';
 import { withStore, type StoreOptions } from './store.ts';
 
+/** What a history shows of the plant before a change. */
+const pastFields = [...textFields, 'owner'] as const;
+
+const headingsOf = (fields: readonly string[]) => fields.map((field) => field.toUpperCase());
+
 /** Plants that are deleted at the same time. */
 const concurrency = 32;
 
 export async function getPlant(id: number, { json, ...options }: StoreOptions): Promise<void> {
   await withStore(options, async (store) => {
-    const { name, tag } = await store.get(id);
-    if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag }));
-    else print(tableOf(['ID', 'NAME', 'TAG'], [[id, name, tag]]));
+    const plant = await store.get(id, { fields: plantFields });
+    if (json || !io.stdout.isTTY) print(printableJson(plant));
+    else print(tableOf(headingsOf(plantFields), [plantFields.map((field) => plant[field])]));
   });
 }
 
 export async function addPlant(
   name: string,
-  { tag, id: wantedId, json, ...options }: StoreOptions & Partial<NewPlant>,
+  { url, token, json, ...others }: StoreOptions & Partial<NewPlant>,
 ): Promise<void> {
-  const plant = {
-    name,
-    ...(tag !== undefined && { tag }),
-    ...(wantedId !== undefined && { id: wantedId }),
-  };
-  await withStore(options, async (store) => {
+  const plant = { ...others, name };
+  await withStore({ url, token }, async (store) => {
     const { id } = await store.create(plant);
-    printPlant('Added', id, { name, tag: tag ?? '' }, json);
+    printPlant('Added', { id, ...textsOf(plant) }, json);
   });
 }
 
 export async function editPlant(
   id: number,
-  { name, tag, json, ...options }: StoreOptions & PlantPatch,
+  { url, token, json, ...patch }: StoreOptions & PlantPatch,
 ): Promise<void> {
-  if (name === undefined && tag === undefined) {
-    throw new UsageError('Nothing to change. Set a new name with --name, or a new tag with --tag.');
+  if (Object.keys(patch).length === 0) {
+    const ways = textFields.map((field) => `a new ${field} with --${field}`).join(', or ');
+    throw new UsageError(`Nothing to change. Set ${ways}.`);
   }
-  const patch = { ...(name !== undefined && { name }), ...(tag !== undefined && { tag }) };
-  await withStore(options, async (store) => {
-    printPlant('Updated', id, await store.update(id, patch), json);
+  await withStore({ url, token }, async (store) => {
+    printPlant('Updated', await store.update(id, patch, { fields: plantFields }), json);
   });
 }
 
 export async function restorePlant(id: number, { json, ...options }: StoreOptions): Promise<void> {
   await withStore(options, async (store) => {
-    printPlant('Restored', id, await store.restore(id), json);
+    printPlant('Restored', await store.restore(id, { fields: plantFields }), json);
   });
 }
 
 /** A token without `plants:read` does not get all of the plant. */
 function printPlant(
   done: string,
-  id: number,
-  { name, tag }: Partial<Pick<Plant, 'name' | 'tag'>>,
+  plant: Pick<Plant, 'id'> & Partial<Plant>,
   json: true | undefined,
 ): void {
-  if (json || !io.stdout.isTTY) print(printableJson({ id, name, tag }));
+  const { id, name } = plant;
+  if (json || !io.stdout.isTTY) print(printableJson(plant));
   else print(`${done} plant ${id}${name === undefined ? '' : `: ${printable(name)}`}.`);
 }
 
@@ -80,11 +82,10 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
       at,
       user,
       event,
-      before?.name ?? '',
-      before?.tag ?? '',
-      before?.owner ?? '',
+      ...pastFields.map((field) => before?.[field] ?? ''),
     ]);
-    print(tableOf(['AT', 'USER', 'CHANGE', 'NAME BEFORE', 'TAG BEFORE', 'OWNER BEFORE'], rows));
+    const headings = headingsOf(pastFields).map((heading) => `${heading} BEFORE`);
+    print(tableOf(['AT', 'USER', 'CHANGE', ...headings], rows));
     const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
     if (isCut) printError(`Only the latest ${maxHistory} changes are shown.`);
   });

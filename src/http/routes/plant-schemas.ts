@@ -1,17 +1,10 @@
 /**
  * The operations on plants: their parameters, bodies and responses.
  */
+import { shownFields } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
-import {
-  NewPlant,
-  PlantField,
-  PlantId,
-  PlantPatch,
-  SearchText,
-  shownFields,
-  Tag,
-} from '../../plants/plant.ts';
+import { NewPlant, PlantField, PlantId, PlantPatch, SearchText, Tag } from '../../plants/plant.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, operationsOf, strict, type Operation } from './operation.ts';
 

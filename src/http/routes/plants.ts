@@ -13,7 +13,8 @@ import {
 } from '../../log/change-log.ts';
 import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
-import { plantFields, type PlantField } from '../../plants/plant.ts';
+import { plantFields, textsOf } from '../../plants/fields.ts';
+import type { PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
 import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
@@ -38,7 +39,9 @@ export function plantRoutes(
     const { caller } = request.grant;
     const { fields: named = defaultFields } = request.query;
     const canRead = caller.scopes.has('plants:read');
-    const fields = canRead ? named : visibleFields(named, sent);
+    // Without it, the client sees nothing of a change that it does not know.
+    const visible = canRead ? named : named.filter((one) => one === 'id' || sent.includes(one));
+    const fields: readonly PlantField[] = visible.length > 0 ? visible : ['id'];
     const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
     if (canRead) setEntityTag(reply, plant);
     return sendJson(reply, plantJson(plant, caller, fields, names));
@@ -154,27 +157,17 @@ export function plantRoutes(
 }
 
 /** Without what the storage does not have: the user of an operator's command, and a plant that was not there before. */
-function toEntry({ event, atMs, user, owner, name, tag }: PlantChange) {
-  const before = name === undefined ? undefined : { name, tag, owner };
+function toEntry({ event, atMs, user, owner, ...texts }: PlantChange) {
+  const before = texts.name === undefined ? undefined : { ...textsOf(texts), owner };
   return { event, at: new Date(atMs).toISOString(), user, before };
 }
 
 /** Without what the storage does not have: the user of an operator's command. */
 function toDeleted(plant: DeletedPlant, names: ReadonlyMap<number, string>) {
-  const { id, name, tag, deletedAtMs } = plant;
   const owner = names.get(plant.owner);
-  const deletedAt = new Date(deletedAtMs).toISOString();
+  const deletedAt = new Date(plant.deletedAtMs).toISOString();
   const deletedBy = plant.deletedBy === undefined ? undefined : names.get(plant.deletedBy);
-  return { id, name, tag, owner, deletedAt, deletedBy };
-}
-
-/** What a token without `plants:read` sees of a change: nothing that the client does not know. */
-function visibleFields(
-  named: readonly PlantField[],
-  sent: readonly PlantField[],
-): readonly PlantField[] {
-  const visible = named.filter((field) => field === 'id' || sent.includes(field));
-  return visible.length > 0 ? visible : ['id'];
+  return { id: plant.id, ...textsOf(plant), owner, deletedAt, deletedBy };
 }
 
 type PlantRequest = FastifyRequest<{ Querystring: { fields?: readonly PlantField[] } }>;

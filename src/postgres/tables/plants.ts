@@ -3,20 +3,17 @@
  */
 import { reaches, userKey, type ReadAccess } from '../../access/access.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
+import { plantOf, textColumns, type PlantRow } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
-import {
-  isFiltered,
-  listPlants,
-  sourceOf,
-  type PlantRow,
-  type StepReader,
-} from '../../plants/lists.ts';
+import { isFiltered, listPlants, sourceOf, type StepReader } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import { sql, type Statement } from '../../sql/statement.ts';
 import type { Servers } from '../servers.ts';
 
-export const findSql = sql<readonly [name: string, tag: string, owner: number]>`
-  SELECT name, tag, owner FROM plant_store.plants
+const plantColumns = `id, owner, ${textColumns}`;
+
+export const findSql = sql<PlantRow>`
+  SELECT ${plantColumns} FROM plant_store.plants
   WHERE store = $1 AND id = $2`;
 
 export async function findPlant(
@@ -27,8 +24,8 @@ export async function findPlant(
   const { store, read } = caller;
   const [row] = await servers.read(store, findSql, [store, id], userKey(caller));
   if (row === undefined) return undefined;
-  const [name, tag, owner] = row;
-  return reaches(read, owner) ? { id, name, tag, owner } : undefined;
+  const [, owner, ...texts] = row;
+  return reaches(read, owner) ? plantOf(id, owner, texts) : undefined;
 }
 
 /** Plants of a step: it takes the server a few milliseconds, also for the maximum number of owners. */
@@ -61,9 +58,12 @@ function stepReader(servers: Servers, caller: ReadAccess): StepReader {
     const statement = listSql[source][filter?.by ?? 'all'];
     const values = [store, after, count, ...reach, ...(filter ? [filter.wanted] : [])];
     const rows = await servers.read(store, statement, values, userKey(caller));
-    const [last, , , , completeTo, nth = rows.length] = rows.at(-1) ?? [];
-    more = nth < count / 2 ? 2 * more : Math.max(1, more / 2);
-    return { rows, scannedTo: nth < count && completeTo === null ? undefined : last };
+    const [completeTo, nth, last] = rows.at(-1) ?? [];
+    const readCount = nth ?? rows.length;
+    more = readCount < count / 2 ? 2 * more : Math.max(1, more / 2);
+    const isEnd = readCount < count && completeTo === null;
+    const plants = rows.map(([, , id, owner, ...texts]) => plantOf(id, owner, texts));
+    return { rows: plants, scannedTo: isEnd ? undefined : last };
   };
 }
 
@@ -86,12 +86,15 @@ export const listSql = {
   owners: withFilters(mergeSql(), '$6'),
 };
 
-/** If plants were left out that can come next, the list is complete to this id. `nth` counts the plants that were read. */
-type StepRow = readonly [...PlantRow, completeTo: number | null, nth?: number];
+/**
+ * If plants were left out that can come next, the list is complete to this id. `nth` counts the plants that were read if
+ * some of them were not sent.
+ */
+type StepRow = readonly [completeTo: number | null, nth: number | null, ...PlantRow];
 
 function nextSql(range: string): string {
   return `
-    SELECT id, name, tag, owner, NULL::bigint AS complete_to
+    SELECT NULL::bigint AS complete_to, NULL::bigint AS nth, ${plantColumns}
     FROM plant_store.plants WHERE ${range} LIMIT $3`;
 }
 
@@ -101,10 +104,9 @@ function nextSql(range: string): string {
  */
 function mergeSql(): string {
   return `
-    SELECT id, name, tag, owner, complete_to
+    SELECT complete_to, NULL::bigint AS nth, ${plantColumns}
     FROM (
-      SELECT few.id, few.name, few.tag, few.owner,
-             min(few.id) FILTER (WHERE few.nth = $5) OVER () AS complete_to
+      SELECT few.*, min(few.id) FILTER (WHERE few.nth = $5) OVER () AS complete_to
       FROM (
         SELECT reach.owner, next.id
         FROM unnest($4::bigint[]) AS reach (owner) CROSS JOIN LATERAL (
@@ -113,7 +115,7 @@ function mergeSql(): string {
         ) AS next
         ORDER BY next.id LIMIT $3
       ) AS nearest CROSS JOIN LATERAL (
-        SELECT id, name, tag, owner, row_number() OVER (ORDER BY plants.owner, id) AS nth
+        SELECT ${plantColumns}, row_number() OVER (ORDER BY plants.owner, id) AS nth
         FROM plant_store.plants
         WHERE ${ownerRange('nearest.owner', 'nearest.id - 1')} LIMIT $5
       ) AS few
@@ -134,9 +136,9 @@ function withFilters(all: string, wanted: string) {
 /** Most plants need not be sent. The last one that was read is, because the next step begins after it. */
 function candidates(all: string, condition: string): Statement<StepRow> {
   return sql`
-    SELECT id, name, tag, owner, complete_to, nth
+    SELECT complete_to, place, ${plantColumns}
     FROM (
-      SELECT step.*, row_number() OVER () AS nth, lead(id) OVER () IS NULL AS is_last
+      SELECT step.*, row_number() OVER () AS place, lead(id) OVER () IS NULL AS is_last
       FROM (${all}) AS step
     ) AS read
     WHERE is_last OR ${condition}`;

@@ -80,8 +80,8 @@ export class GroupFacts implements Facts {
     if (entry !== undefined) {
       this.entries.push(entry);
       if (before !== undefined && after === undefined) {
-        const { name, tag, owner } = before;
-        deletions.set(id, { position, plant: { id, name, tag, owner } });
+        const { position: _, ...plant } = before;
+        deletions.set(id, { position, plant });
       }
     }
     if (key === undefined) return;

@@ -1,6 +1,7 @@
 /**
  * The statements of a group (group.ts). Each names one store.
  */
+import { textColumns, textFields, type PlantRow } from '../../plants/fields.ts';
 import { sql, statementOf } from '../../sql/statement.ts';
 import { ownerRange } from '../tables/plants.ts';
 
@@ -26,15 +27,19 @@ const lock = `
   SELECT last_id, position, writer, grants, plants FROM plant_store.stores
   WHERE store = $1 FOR UPDATE`;
 
+const insert = `
+    INSERT INTO plant_store.plants (store, id, owner, position, ${textColumns})
+    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
+      ${textFields.map((_, at) => `unnest($${at + 5}::text[])`).join()})
+    ON CONFLICT (store, id) DO UPDATE SET`;
+
 export const changeSql = {
   // The lock that all writes of all replicas to a store take.
   lock: statementOf<StoreColumns>(lock),
   lockUnlessLocked: sql<StoreColumns>`${lock} SKIP LOCKED`,
 
-  findPlants: sql<
-    readonly [id: number, name: string, tag: string, owner: number, position: number]
-  >`
-    SELECT id, name, tag, owner, position FROM plant_store.plants
+  findPlants: sql<readonly [position: number, ...PlantRow]>`
+    SELECT position, id, owner, ${textColumns} FROM plant_store.plants
     WHERE store = $1 AND id = ANY ($2::bigint[])`,
   findLargest: sql<readonly [id: number | null]>`
     SELECT max(id) FROM plant_store.plants WHERE store = $1`,
@@ -76,17 +81,8 @@ export const changeSql = {
   delete: sql`DELETE FROM plant_store.plants WHERE store = $1 AND id = ANY ($2::bigint[])`,
   // Citus plans this at a quarter of the cost of INSERT ... SELECT (decision 15). If another program, which does not lock
   // the row of the store, has inserted an id meanwhile, NULL makes the transaction fail, and it is decided again.
-  create: sql`
-    INSERT INTO plant_store.plants (store, id, owner, tag, name, position)
-    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
-      unnest($6::bigint[]))
-    ON CONFLICT (store, id) DO UPDATE SET name = NULL`,
+  create: sql`${insert} name = NULL`,
   // The rows exist. This form is planned as fast as that of a create.
-  update: sql`
-    INSERT INTO plant_store.plants (store, id, owner, tag, name, position)
-    VALUES ($1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]), unnest($5::text[]),
-      unnest($6::bigint[]))
-    ON CONFLICT (store, id)
-    DO UPDATE SET owner = excluded.owner, tag = excluded.tag, name = excluded.name,
-      position = excluded.position`,
+  update: sql`${insert} position = excluded.position, owner = excluded.owner,
+      ${textFields.map((field) => `${field} = excluded.${field}`).join()}`,
 };

@@ -2,10 +2,11 @@
  * Lists of plants in SQLite. Each read takes less than 2 ms, however long the list.
  */
 import { accessTo, type Reach, type ReadAccess, type ShareAccess } from '../../access/access.ts';
+import { eachText, plantOf, textColumns, type PlantRow } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
-import { sourceOf, type Filter, type PlantRow } from '../../plants/lists.ts';
+import { sourceOf, type Filter } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import type { OwnedPlant, PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
 import type { ScanStep } from '../../shared/scan.ts';
 import type { Prepare, Statement } from '../driver.ts';
 
@@ -57,8 +58,7 @@ export function listSql(
 ): string {
   const columns = {
     id: 'id',
-    name: 'name',
-    tag: 'tag',
+    ...eachText((field) => field),
     owner: ownerNameSql,
     access: `'${access}'`,
   };
@@ -75,13 +75,15 @@ function ownerOf(reach: Reach): readonly number[] {
   return reach === 'all' ? [] : reach;
 }
 
+const toPlant = ([id, owner, ...texts]: PlantRow) => plantOf(id, owner, texts);
+
 type PageRow = [array: string, last: number | null, hasMore: number];
 
 export function openLists(prepare: Prepare) {
   const filterOf = (kind: RangeKind) => {
     const passing = (by: keyof typeof conditions) =>
       prepare<PlantRow>(`
-        SELECT id, name, tag, owner FROM ${ranges[kind]}
+        SELECT id, owner, ${textColumns} FROM ${ranges[kind]}
         AND id > ?2 AND id <= ?3 AND ${conditions[by]} ORDER BY id LIMIT ${maxStepPlants}`);
     const end = prepare<[id: number]>(`
       SELECT id FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1`);
@@ -98,7 +100,7 @@ export function openLists(prepare: Prepare) {
       SELECT ${nextIdSql('merged.owner', 'merged.id')}, owner FROM merged WHERE id IS NOT NULL
       ORDER BY 1 NULLS LAST LIMIT ?3 + 0
     )
-    SELECT plants.id, name, tag, plants.owner FROM merged CROSS JOIN ${plantsByOwner}
+    SELECT plants.id, plants.owner, ${textColumns} FROM merged CROSS JOIN ${plantsByOwner}
     WHERE store = ?1 AND plants.owner = merged.owner AND plants.id = merged.id`);
   /** Prepared on demand, by kind and fields: most services use few of the combinations. */
   const pages = new Map<string, Statement<PageRow>>();
@@ -127,18 +129,20 @@ export function openLists(prepare: Prepare) {
       after: number,
       limit: number,
       filter?: Filter,
-    ): ScanStep<PlantRow, number> {
+    ): ScanStep<OwnedPlant, number> {
       const source = sourceOf(read);
       if (filter !== undefined && source !== 'owners') {
         const { end, [filter.by]: passing } = filters[source];
         const owner = ownerOf(read);
         const [last] = end.get(store, after, Math.min(limit, maxFilteredPlants), ...owner) ?? [];
         const rows = passing.all(store, after, last ?? maxId, owner[0] ?? null, filter.wanted);
-        return { rows, scannedTo: rows.length < maxStepPlants ? last : rows.at(-1)?.[0] };
+        const scannedTo = rows.length < maxStepPlants ? last : rows.at(-1)?.[0];
+        return { rows: rows.map(toPlant), scannedTo };
       }
       const count = Math.min(limit, maxStepPlants);
       const rows = merge.all(store, after, count, JSON.stringify(read));
-      return { rows, scannedTo: rows.length < count ? undefined : rows.at(-1)?.[0] };
+      const scannedTo = rows.length < count ? undefined : rows.at(-1)?.[0];
+      return { rows: rows.map(toPlant), scannedTo };
     },
   };
 }

@@ -12,6 +12,13 @@ import {
   type Rules,
   type StoredPlant,
 } from '../../plants/decide.ts';
+import {
+  plantOf,
+  textColumns,
+  textFields,
+  textValues,
+  type PlantRow,
+} from '../../plants/fields.ts';
 import { keepKeysMs } from '../../plants/idempotency.ts';
 import { randomId } from '../../plants/ids.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
@@ -19,9 +26,8 @@ import { deletionOf, logSql } from '../../sql/log.ts';
 import type { Prepare } from '../driver.ts';
 import { isKeyInUse } from '../errors.ts';
 import type { Grants } from './grants.ts';
-import type { Log } from './log.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import type { Statements } from './statements.ts';
+import type { Log, Statements } from './statements.ts';
 import type { Stores } from './stores.ts';
 
 /** Each new key removes up to two old ones, so that the table stays short. */
@@ -42,16 +48,16 @@ export function openPlants(
   rules: Rules,
   keepMs: number | undefined,
 ) {
-  const findOne = prepare<[name: string, tag: string, owner: number, position: number]>(
-    'SELECT name, tag, owner, position FROM plants WHERE store = ? AND id = ?',
+  const findOne = prepare<[position: number, ...PlantRow]>(
+    `SELECT position, id, owner, ${textColumns} FROM plants WHERE store = ? AND id = ?`,
   );
   const findLargest = prepare<[id: number]>('SELECT max(id) FROM plants WHERE store = ?');
-  const insert = prepare(
-    'INSERT INTO plants (store, id, owner, tag, name, position) VALUES (?, ?, ?, ?, ?, ?)',
-  );
-  const updateOne = prepare(
-    'UPDATE plants SET name = ?, tag = ?, position = ? WHERE store = ? AND id = ?',
-  );
+  const insert = prepare(`
+    INSERT INTO plants (store, id, owner, position, ${textColumns})
+    VALUES (?, ?, ?, ?, ${textFields.map(() => '?').join()})`);
+  const updateOne = prepare(`
+    UPDATE plants SET position = ?, ${textFields.map((field) => `${field} = ?`).join()}
+    WHERE store = ? AND id = ?`);
   const deleteOne = prepare('DELETE FROM plants WHERE store = ? AND id = ?');
   const findKey = prepare<[fingerprint: string, plant: number]>(`
     SELECT fingerprint, plant FROM idempotency_keys
@@ -68,8 +74,8 @@ export function openPlants(
   function find(store: number, id: number): StoredPlant | undefined {
     const row = findOne.get(store, id);
     if (row === undefined) return undefined;
-    const [name, tag, owner, position] = row;
-    return { id, name, tag, owner, position };
+    const [position, , owner, ...texts] = row;
+    return { ...plantOf(id, owner, texts), position };
   }
 
   const factsOf = (store: number): Facts => ({
@@ -97,9 +103,10 @@ export function openPlants(
   });
 
   /** Returns false if the id is in use. */
-  function add(store: number, { id, owner, tag, name, position }: StoredPlant): boolean {
+  function add(store: number, plant: StoredPlant): boolean {
+    const { id, owner, position } = plant;
     try {
-      insert.run(store, id, owner, tag, name, position);
+      insert.run(store, id, owner, position, ...textValues(plant));
       return true;
     } catch (error) {
       if (isKeyInUse(error)) return false;
@@ -122,7 +129,7 @@ export function openPlants(
   function write(store: number, effect: Effect): boolean {
     const { id, before, after, position, endedDeletion, key, entry } = effect;
     if (after === undefined) deleteOne.run(store, id);
-    else if (before !== undefined) updateOne.run(after.name, after.tag, position, store, id);
+    else if (before !== undefined) updateOne.run(position, ...textValues(after), store, id);
     else if (!add(store, after)) return false;
     if (before?.owner !== after?.owner) {
       if (before !== undefined) counts.add(store, before.owner, -1);
@@ -149,10 +156,10 @@ export function openPlants(
     change,
 
     find({ store: own, read }: ReadAccess, id: number): OwnedPlant | undefined {
-      const plant = find(own, id);
-      if (plant === undefined || !reaches(read, plant.owner)) return undefined;
-      const { name, tag, owner } = plant;
-      return { id, name, tag, owner };
+      const found = find(own, id);
+      if (found === undefined || !reaches(read, found.owner)) return undefined;
+      const { position: _, ...plant } = found;
+      return plant;
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 import type { ChangeReach } from '../../access/access.ts';
 import type { Change, Creation, Update } from '../../plants/changes.ts';
+import { textFields, withTexts } from '../../plants/fields.ts';
 import type { ProblemKind } from '../../problem.ts';
 import type { ConnectionSettings } from '../connection.ts';
 import type { Writes } from '../../sql/named-writes.ts';
@@ -26,68 +27,39 @@ type Members = Record<keyof Creation | keyof Update, unknown>;
 
 export function pack(change: Change): PackedChange {
   const all: Partial<Members> = change;
-  const { kind, store, request, id, owner, condition, name, tag, key } = all;
+  const { kind, store, request, id, owner, condition, key } = all;
   const reach = 'reach' in change ? packReach(change.reach) : undefined;
-  return [
-    'change',
-    kind,
-    store,
-    request,
-    id,
-    owner,
-    reach,
-    condition,
-    name,
-    tag,
-    key,
-    ...change.by,
-  ];
+  const texts = textFields.map((field) => all[field]);
+  return ['change', kind, store, request, id, owner, reach, condition, key, ...texts, ...change.by];
 }
 
 export function unpack(packed: PackedChange): Change {
-  const [, kind, store, request, id, owner, packedReach, condition, name, tag, key, ...by] = packed;
-  const reach = unpackReach(packedReach as PackedReach); // the place where `pack` has put it
-  const members: Members = {
-    kind,
-    store,
-    by,
-    request,
-    id,
-    owner,
-    reach,
-    condition,
-    name,
-    tag,
-    key,
-  };
+  const [, kind, store, request, id, owner, packedReach, condition, key, ...others] = packed;
+  const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
+  const by = others.slice(textFields.length);
+  const own = { kind, store, by, request, id, owner, reach, condition, key };
+  const members: Members = withTexts(own, (_, at) => others[at]);
   return members as Partial<Members> as Change; // as it was before `pack`
 }
 
 /** Usually the only owner in reach. */
-type PackedReach = ChangeReach | number | undefined;
-
-function packReach(reach: ChangeReach): PackedReach {
+function packReach(reach: ChangeReach): ChangeReach | number | undefined {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
   return isOneOwner ? read[0] : reach;
 }
 
-function unpackReach(packed: PackedReach): ChangeReach | undefined {
-  return typeof packed === 'number' ? [[packed], [packed]] : packed;
-}
-
-/** Writes with consecutive sequence numbers. `sentMs` is when they were sent, by nowMs(). */
+/** `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  first: number;
   writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the number of the first write of each batch: the results of its writes, or their Failures. */
-export type Outcomes = ReadonlyMap<number, readonly unknown[]>;
+/** For each batch of a commit, in the order of their arrival: the result of each write, or its Failure. */
+export type Outcomes = readonly (readonly unknown[])[];
 
 /** A Problem as plain data. */
 export interface Failure {

@@ -1,23 +1,23 @@
 /**
  * The dialog that adds plants. It keeps what was typed until the plant is added, whatever happens meanwhile.
  */
+import type { NewPlant } from '../../client/client.ts';
 import { store } from '../session/session.ts';
 import { byId, sentence } from '../shared/dom.ts';
-import { Form } from '../shared/form.ts';
+import { Form, textInputs } from '../shared/form.ts';
 import { rowFields } from '../table/plant-list.ts';
 import { addPlants, view } from '../table/plants.ts';
 
 const name = byId('add-name', HTMLInputElement);
 const tag = byId('add-tag', HTMLInputElement);
 const id = byId('add-id', HTMLInputElement);
+const inputs = textInputs('add');
 
 const form = new Form('add', async () => {
+  const draft: NewPlant = { name: name.value };
+  for (const { field, input } of inputs) draft[field] = input.value;
   const wantedId = id.value.trim();
-  const draft = {
-    name: name.value,
-    tag: tag.value,
-    ...(wantedId !== '' && { id: Number(wantedId) }),
-  };
+  if (wantedId !== '') draft.id = Number(wantedId);
   const { plant } = await store.create(draft, { fields: rowFields });
   name.value = '';
   id.value = '';

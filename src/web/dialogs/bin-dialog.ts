@@ -2,6 +2,7 @@
  * The dialog with the deleted plants that the user can restore, the newest deletion first.
  */
 import type { DeletedPlant } from '../../client/client.ts';
+import { optionalTexts } from '../../client/types.ts';
 import { can, info, store } from '../session/session.ts';
 import { sentence, show, type Text } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
@@ -47,9 +48,9 @@ function draw(): void {
 }
 
 function entry(plant: DeletedPlant): HTMLElement {
-  const { name, tag, owner, deletedAt, deletedBy = 'the operator' } = plant;
+  const { name, owner, deletedAt, deletedBy = 'the operator' } = plant;
   const facts: Text[] = [
-    ...(tag === '' ? [] : [tag]),
+    ...optionalTexts.map((field) => plant[field]).filter((text) => text !== ''),
     ...(owner === info?.user ? [] : [sentence`owned by ${owner}`]),
     sentence`deleted by ${deletedBy}`,
     formatTime(deletedAt),

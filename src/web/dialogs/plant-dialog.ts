@@ -2,6 +2,7 @@
  * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
 import type { Plant, PlantChange } from '../../client/client.ts';
+import { optionalTexts } from '../../client/types.ts';
 import { store } from '../session/session.ts';
 import {
   byId,
@@ -13,7 +14,7 @@ import {
   show,
   type Text,
 } from '../shared/dom.ts';
-import { formatTime } from '../shared/format.ts';
+import { formatTime, titleOf } from '../shared/format.ts';
 import { deletePlants, restorePlants } from '../table/delete-plants.ts';
 import { edit } from '../table/editor.ts';
 import { isWritable } from '../table/plant-list.ts';
@@ -23,7 +24,7 @@ import { entryOf } from './menu-dialog.ts';
 /** The service shows no more changes (src/log/change-log.ts). */
 const maxChanges = 100;
 
-type State = Pick<Plant, 'name' | 'tag' | 'owner'>;
+type State = Omit<Plant, 'id' | 'access'>;
 
 const dialog = byId('plant', HTMLDialogElement);
 const history = byId('plant-history', HTMLElement);
@@ -78,9 +79,10 @@ export async function openPlant(plant: Plant): Promise<void> {
 
 function draw(plant: Plant): void {
   shown = plant;
-  const { id, name, tag, owner } = plant;
+  const { id, name, owner } = plant;
+  const texts = optionalTexts.map((field) => [titleOf(field), plant[field] || `no ${field}`]);
   setText('plant-name', name);
-  setFacts('plant-facts', { Id: String(id), Tag: tag || 'no tag', Owner: owner });
+  setFacts('plant-facts', { Id: String(id), ...Object.fromEntries(texts), Owner: owner });
   for (const action of ['edit', 'delete']) show(`plant-${action}`, isWritable(plant));
 }
 
@@ -121,9 +123,12 @@ function updateText(before: State, after: State): Text {
   const parts: Text[] = [];
   if (before.name !== after.name)
     parts.push(sentence`Renamed from “${before.name}” to “${after.name}”`);
-  if (before.tag === after.tag) return joined(parts, '');
-  if (before.tag === '') parts.push(sentence`Tag “${after.tag}” added`);
-  else if (after.tag === '') parts.push(sentence`Tag “${before.tag}” removed`);
-  else parts.push(sentence`Tag changed from “${before.tag}” to “${after.tag}”`);
+  for (const field of optionalTexts) {
+    const [title, was, is] = [titleOf(field), before[field], after[field]];
+    if (was === is) continue;
+    if (was === '') parts.push(sentence`${title} “${is}” added`);
+    else if (is === '') parts.push(sentence`${title} “${was}” removed`);
+    else parts.push(sentence`${title} changed from “${was}” to “${is}”`);
+  }
   return joined(parts, ' · ');
 }

@@ -3,6 +3,7 @@
  */
 import type { Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
+import { textFields } from '../../client/types.ts';
 import { store } from '../session/session.ts';
 import { element } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
@@ -10,7 +11,7 @@ import { toast } from '../shared/toast.ts';
 import { view } from '../table/plants.ts';
 import { pagesOf } from '../table/view.ts';
 
-const fields = ['id', 'name', 'tag'] as const;
+const fields = ['id', ...textFields] as const;
 type Exported = Pick<Plant, (typeof fields)[number]>;
 
 const formats = {

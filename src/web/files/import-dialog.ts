@@ -3,9 +3,8 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError } from '../../client/client.ts';
-import { placeOf, summaryOf, type ImportOutcome } from '../../client/import-outcome.ts';
-import { InvalidFile, type ImportRow } from '../../client/read-rows.ts';
-import { importPlants } from '../../client/send-rows.ts';
+import { importedFields, InvalidFile, type ImportRow } from '../../client/read-rows.ts';
+import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { leaving } from '../session/connection.ts';
 import { can, store } from '../session/session.ts';
 import { byId, element, inNextFrame, onPress, sentence, setText, show } from '../shared/dom.ts';
@@ -13,7 +12,7 @@ import { countOf, formatCount } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { reload } from '../table/plants.ts';
 import { save } from './export.ts';
-import { fields, readFile, refusedRows, textOf, type ImportFile } from './import-file.ts';
+import { readFile, refusedRows, textOf, type ImportFile } from './import-file.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
 const concurrency = 16;
@@ -112,8 +111,9 @@ async function read(files: readonly File[]): Promise<void> {
 }
 
 function cellsOf(row: ImportRow): HTMLElement[] {
-  if (!('fault' in row)) return fields.map((field) => element('td', {}, textOf(row.plant[field])));
-  return [element('td', { colSpan: fields.length, className: 'fault' }, row.fault)];
+  if (!('fault' in row))
+    return importedFields.map((field) => element('td', {}, textOf(row.plant[field])));
+  return [element('td', { colSpan: importedFields.length, className: 'fault' }, row.fault)];
 }
 
 async function run(): Promise<void> {

@@ -2,10 +2,14 @@
  * The file of an import, and the one with its refused rows.
  */
 import { writeCsv } from '../../client/csv.ts';
-import type { ImportOutcome } from '../../client/import-outcome.ts';
-import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
-
-export const fields = ['name', 'tag', 'id'] as const;
+import type { ImportOutcome } from '../../client/send-rows.ts';
+import {
+  decodeText,
+  importedFields,
+  InvalidFile,
+  readRows,
+  type ImportRow,
+} from '../../client/read-rows.ts';
 
 export interface ImportFile {
   name: string;
@@ -38,10 +42,10 @@ export function refusedRows({ text, rows }: ImportFile, refusals: readonly Impor
       source && 'plant' in source
         ? { ...source.plant }
         : { name: source?.text ?? lines[(line ?? 0) - 1] };
-    const cells = fields.map((field) => textOf(plant[field]));
+    const cells = importedFields.map((field) => textOf(plant[field]));
     return writeCsv([...cells, line ?? `row ${row}`, reason]);
   });
-  const header = writeCsv([...fields, 'line', 'reason']);
+  const header = writeCsv([...importedFields, 'line', 'reason']);
   return new Blob([header, ...records], { type: 'text/csv' });
 }
 

@@ -5,9 +5,15 @@
  * request that may have succeeded.
  */
 import { PlantStoreError } from '../../client/client.ts';
+import { textFields } from '../../client/types.ts';
 import { act } from './banner.ts';
 import { byId, fill, setText, type Text } from './dom.ts';
 import { toast } from './toast.ts';
+
+/** The inputs for the texts of a plant. */
+export function textInputs(form: string) {
+  return textFields.map((field) => ({ field, input: byId(`${form}-${field}`, HTMLInputElement) }));
+}
 
 /** What a form does. It can return what the user is told. */
 type Task = () => Promise<Text | void>;

@@ -25,3 +25,8 @@ export const scopeTexts: Record<Scope, string> = {
 export function rightsText(scopes: readonly Scope[]): string {
   return scopes.map((scope) => scopeTexts[scope]).join(', ');
 }
+
+/** A word at the beginning of a sentence. */
+export function titleOf(word: string): string {
+  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+}

@@ -4,6 +4,7 @@
 import { PlantStoreError, type Plant } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
 import { isProblem } from '../../client/problem.ts';
+import { textFields } from '../../client/types.ts';
 import { store } from '../session/session.ts';
 import { element, focusTable, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
@@ -47,17 +48,17 @@ export async function restorePlants(plants: readonly Plant[]): Promise<void> {
 }
 
 /** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */
-export async function restore({
-  id,
-  name,
-  tag,
-}: Pick<Plant, 'id' | 'name' | 'tag'>): Promise<{ current?: Plant | undefined; fault?: Text }> {
+export async function restore(
+  plant: Omit<Plant, 'access'>,
+): Promise<{ current?: Plant | undefined; fault?: Text }> {
+  const { id, name, tag } = plant;
   try {
     return { current: await store.restore(id, { fields: rowFields }) };
   } catch (error) {
     if (isProblem(error, 'id-taken')) {
       const current = await readPlant(id);
-      if (current?.name === name && current.tag === tag) return { current }; // somebody was faster
+      const isSame = textFields.every((field) => current?.[field] === plant[field]);
+      if (isSame) return { current }; // somebody was faster
       const fault = sentence`“${name}” was changed or replaced after somebody restored it.`;
       return { current, fault };
     }

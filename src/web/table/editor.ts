@@ -2,11 +2,21 @@
  * The fields that replace the row of a plant. They are above the table, because its rows exist only while they are
  * visible. A change is saved only if nobody else has changed the plant meanwhile; otherwise, the user chooses.
  */
-import type { Plant } from '../../client/client.ts';
+import type { Plant, PlantPatch } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
+import { optionalTexts } from '../../client/types.ts';
 import { store } from '../session/session.ts';
-import { byId, changed, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
-import { Form } from '../shared/form.ts';
+import {
+  byId,
+  changed,
+  joined,
+  onPress,
+  sentence,
+  setText,
+  show,
+  type Text,
+} from '../shared/dom.ts';
+import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
 import { rowFields } from './plant-list.ts';
 import { ifFound, removePlant, updatePlant } from './plants.ts';
@@ -17,7 +27,7 @@ export let edited: Plant | undefined;
 /** The plant as it was when it was last read, and its entity tag. */
 let read: { plant: Plant; etag: string } | undefined;
 const nameField = byId('edit-name', HTMLInputElement);
-const tagField = byId('edit-tag', HTMLInputElement);
+const inputs = textInputs('edit');
 const form = new Form('edit', save);
 
 onPress('edit-cancel', close);
@@ -48,9 +58,9 @@ export function closeUnlessChanged(): void {
 }
 
 function isChanged(): boolean {
-  if (read === undefined) return false;
-  const { name, tag } = read.plant;
-  return nameField.value !== name || tagField.value !== tag;
+  const before = read?.plant;
+  if (before === undefined) return false;
+  return inputs.some(({ field, input }) => input.value !== before[field]);
 }
 
 function close(): void {
@@ -60,10 +70,11 @@ function close(): void {
 }
 
 /** Fields that are not read yet cannot be changed. */
-function fillIn({ name, tag }: Plant): void {
-  nameField.value = name;
-  tagField.value = tag;
-  for (const field of [nameField, tagField]) field.readOnly = read === undefined;
+function fillIn(plant: Plant): void {
+  for (const { field, input } of inputs) {
+    input.value = plant[field];
+    input.readOnly = read === undefined;
+  }
 }
 
 /** Gets the plant as it is now. If it is gone, the editor closes. */
@@ -85,8 +96,11 @@ async function save(): Promise<void> {
   if (plant === undefined || read === undefined) return;
   if (!isChanged()) return close();
   const { plant: before, etag } = read;
-  const [name, tag] = [nameField.value, tagField.value];
-  const patch = { ...(name !== before.name && { name }), ...(tag !== before.tag && { tag }) };
+  const name = nameField.value;
+  const patch: PlantPatch = {};
+  for (const { field, input } of inputs) {
+    if (input.value !== before[field]) patch[field] = input.value;
+  }
   try {
     updatePlant(await store.update(plant.id, patch, { ifMatch: etag, fields: rowFields }));
   } catch (error) {
@@ -99,8 +113,9 @@ async function save(): Promise<void> {
     if (edited !== plant) return; // the user has left meanwhile
     if (read.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
     // Only what this user has changed is theirs to choose about.
-    if (name === before.name) nameField.value = theirs.name;
-    if (tag === before.tag) tagField.value = theirs.tag;
+    for (const { field, input } of inputs) {
+      if (patch[field] === undefined) input.value = theirs[field];
+    }
     if (isChanged()) return ask(textOf(theirs));
   }
   if (edited === plant) close();
@@ -117,6 +132,8 @@ function ask(theirs: Text | undefined): void {
   if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
 }
 
-function textOf({ name, tag }: Plant): Text {
-  return tag === '' ? sentence`“${name}”` : sentence`“${name}” (${tag})`;
+function textOf(plant: Plant): Text {
+  const { name } = plant;
+  const others = optionalTexts.map((field) => plant[field]).filter((text) => text !== '');
+  return others.length === 0 ? sentence`“${name}”` : sentence`“${name}” (${joined(others, ', ')})`;
 }

@@ -2,9 +2,10 @@
  * A list of plants, read page by page as far as the user scrolls.
  */
 import type { Plant } from '../../client/client.ts';
+import { allFields } from '../../client/types.ts';
 
 /** What a row shows, or needs. */
-export const rowFields = ['id', 'name', 'tag', 'owner', 'access'] as const;
+export const rowFields = allFields;
 /** Whether the user can change the plant. */
 export const isWritable = ({ access }: Plant) => access === 'write';
 

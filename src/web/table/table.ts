@@ -3,6 +3,7 @@
  * `aria-activedescendant` names the active row, so that no focus is lost when a row scrolls away.
  */
 import type { Plant } from '../../client/client.ts';
+import { textFields } from '../../client/types.ts';
 import { printable } from '../../client/printable.ts';
 import { openPlant } from '../dialogs/plant-dialog.ts';
 import { byId, fill, find, inNextFrame } from '../shared/dom.ts';
@@ -122,8 +123,12 @@ function drawRow(row: HTMLElement, plant: Plant, isActive: boolean): void {
 
 function drawPlant(row: HTMLElement, plant: Plant): void {
   const { id, name, tag, owner } = plant;
-  const texts = { '.id': String(id), '.name': name, '.owner': owner, '.tag-button': tag };
-  for (const [cell, text] of Object.entries(texts)) fill(find(row, cell, HTMLElement), text);
+  fill(find(row, '.id', HTMLElement), String(id));
+  fill(find(row, '.owner', HTMLElement), owner);
+  for (const field of textFields) {
+    const cell = field === 'tag' ? '.tag-button' : `.${field}`;
+    fill(find(row, cell, HTMLElement), plant[field]);
+  }
   const checkbox = find(row, 'input', HTMLInputElement);
   const tagButton = find(row, '.tag-button', HTMLElement);
   const editButton = find(row, '.edit', HTMLElement);
