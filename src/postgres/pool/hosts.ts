@@ -79,7 +79,8 @@ export class Hosts {
     try {
       const { place, origin } = await elected;
       const [connection, current] = await this.#connect(place, this.#options.stop);
-      if (current.origin[1] === origin[1] && this.#primary === elected) {
+      const isSame = current.origin[1] === origin[1] && this.#primary === elected;
+      if (isSame && !this.#isFormer(current)) {
         this.#open.set(connection, current);
         void connection.closed.then(() => this.#onClosed(connection));
         return connection;
@@ -89,7 +90,7 @@ export class Hosts {
       this.#forget(elected);
       throw error;
     }
-    // Another host was elected meanwhile, or can have been promoted before this one was started again.
+    // Another host was found meanwhile, or can have been promoted before this one was started again.
     this.#forget(elected);
     return this.open();
   }
