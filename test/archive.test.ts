@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { copiedColumns, tables } from '../src/copy/archive.ts';
-import { PostgresArchive } from '../src/postgres/archive.ts';
+import { openPostgresArchive } from '../src/postgres/archive.ts';
 import { openDatabase } from '../src/sqlite/file/open.ts';
 import { databaseFile } from './support/database.ts';
 import { query } from './support/postgres.ts';
@@ -65,7 +65,7 @@ async function columnsOfPostgres(t: TestContext): Promise<string[]> {
 
 it('PostgreSQL: the grants of a copied store have a version that no other database has', async (t) => {
   const { url } = await testDatabase(t, 'PostgreSQL');
-  await using archive = await PostgresArchive.open(url, { create: true });
+  await using archive = await openPostgresArchive(url, { create: true });
   const versions = new Set<unknown>(['0']); // of a store without tokens
   for (const store of [1, 2]) {
     await archive.fill((target) => target.add('stores', [[store, `store ${store}`, 0, 0, 0]]));

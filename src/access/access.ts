@@ -72,7 +72,6 @@ export type Identified = readonly [
   version: number,
   tokenHash: string,
   user: number,
-  tokenId: string,
   claims?: Claims | undefined,
 ];
 

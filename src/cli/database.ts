@@ -86,8 +86,8 @@ export async function openArchive(
     const { SqliteArchive } = await import('../sqlite/archive.ts');
     return new SqliteArchive(fileOf(url), { create, onLongWait: () => reportLock(url) });
   }
-  const { PostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissing('pg'));
-  return PostgresArchive.open(url, { create }).catch((error: unknown) => {
+  const { openPostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissing('pg'));
+  return openPostgresArchive(url, { create }).catch((error: unknown) => {
     const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
     // A copy opens two databases, so the message shows which one failed.

@@ -27,63 +27,59 @@ export interface RetentionOptions {
   onError: (error: unknown) => void;
 }
 
-export class Retention {
-  readonly #log: ChangeLog;
-  readonly #options: RetentionOptions;
+export function createRetention(
+  log: ChangeLog,
+  { keepMs, processes, onClockAhead, onError }: RetentionOptions,
+) {
   /** Whether `onClockAhead` was called for the clock. */
-  #isAhead = false;
-
-  constructor(log: ChangeLog, options: RetentionOptions) {
-    this.#log = log;
-    this.#options = options;
-  }
-
-  /** Begins a round each minute until the signal is aborted. Resolves once the step in progress has ended. */
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await this.round(signal).catch(this.#options.onError);
-      await rest(roundIntervalMs, signal);
-    }
-  }
+  let isAhead = false;
 
   /** Removes all that is too old, unless the clock is not trusted. */
-  async round(signal: AbortSignal): Promise<void> {
-    const { keepMs, processes } = this.#options;
-    if (keepMs > 0 && !(await this.#trustsClock())) return;
+  async function round(signal: AbortSignal): Promise<void> {
+    if (keepMs > 0 && !(await trustsClock())) return;
     const beforeMs = keptSince(keepMs);
     for (let store: number | undefined = 0; store !== undefined && !signal.aborted;) {
       const startedMs = performance.now();
-      store = await this.#log.removeOld(beforeMs, store);
+      store = await log.removeOld(beforeMs, store);
       await rest((performance.now() - startedMs) * restFactor * processes, signal);
     }
   }
 
-  async #trustsClock(): Promise<boolean> {
-    const clock = await this.#log.readClock();
+  async function trustsClock(): Promise<boolean> {
+    const clock = await log.readClock();
     const nowMs = Date.now();
     const aheadMs = nowMs - clock.confirmedMs;
-    if (aheadMs > maxAheadMs && !(await this.#hasWaited(clock, nowMs))) {
-      if (!this.#isAhead) this.#options.onClockAhead(aheadMs);
-      this.#isAhead = true;
+    if (aheadMs > maxAheadMs && !(await hasWaited(clock, nowMs))) {
+      if (!isAhead) onClockAhead(aheadMs);
+      isAhead = true;
       return false;
     }
     if (aheadMs > confirmIntervalMs) {
-      await this.#log.setClock({ confirmedMs: nowMs, aheadSinceMs: undefined });
+      await log.setClock({ confirmedMs: nowMs, aheadSinceMs: undefined });
     }
-    this.#isAhead = false;
+    isAhead = false;
     return true;
   }
 
   /** Begins the wait if it has not begun. */
-  async #hasWaited(
-    { confirmedMs, aheadSinceMs = Infinity }: ClockState,
-    nowMs: number,
-  ): Promise<boolean> {
-    const waitedMs = nowMs - aheadSinceMs;
+  async function hasWaited(clock: ClockState, nowMs: number): Promise<boolean> {
+    const waitedMs = nowMs - (clock.aheadSinceMs ?? Infinity);
     if (waitedMs >= 0 && waitedMs <= maxWaitMs) return waitedMs > maxAheadMs;
-    await this.#log.setClock({ confirmedMs, aheadSinceMs: nowMs });
+    await log.setClock({ ...clock, aheadSinceMs: nowMs });
     return false;
   }
+
+  return {
+    round,
+
+    /** Begins a round each minute until the signal is aborted. Resolves once the step in progress has ended. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        await round(signal).catch(onError);
+        await rest(roundIntervalMs, signal);
+      }
+    },
+  };
 }
 
 /** Resolves early if the signal is aborted. */

@@ -21,62 +21,38 @@ import { Refusal } from '../refusal.ts';
 /** The server ends the transaction of a process that is paused for so long, for example because its machine has failed. */
 const maxIdleMs = 60_000;
 
-export class PostgresArchive implements Archive {
-  readonly #servers: Servers;
+/** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
+export async function openPostgresArchive(
+  url: string,
+  options: Pick<MigrateOptions, 'create'>,
+): Promise<Archive> {
+  const servers = new Servers(parseAddress(url), options);
 
-  private constructor(servers: Servers) {
-    this.#servers = servers;
-  }
-
-  /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
-  static async open(
-    url: string,
-    options: Pick<MigrateOptions, 'create'>,
-  ): Promise<PostgresArchive> {
-    const servers = new Servers(parseAddress(url), options);
-    try {
-      await servers.readiness.open();
-      await servers.any.withConnection(refuseNewerSchema);
-    } catch (error) {
-      await servers.close();
+  const withSession = <T>(work: (session: Connection) => Promise<T>): Promise<T> =>
+    servers.any.withConnection(work).catch((error: unknown) => {
       throw error instanceof Refusal ? error : problemOf(error);
-    }
-    return new PostgresArchive(servers);
-  }
-
-  async count(table: Table): Promise<number> {
-    return Number(await this.#aggregate(`SELECT count(*) FROM plant_store.${table}`));
-  }
-
-  async read(table: Table, after: Row | undefined, limit: number): Promise<Row[]> {
-    return this.#servers.any.read(readSql(table, after, limit), after ?? []);
-  }
-
-  async version(): Promise<string> {
-    return String(await this.#aggregate(versionSql));
-  }
-
-  async fill<T>(work: (target: Target) => Promise<T>): Promise<T> {
-    return this.#withSession((session) => fillWith(session, work));
-  }
+    });
 
   /** In one statement, however long it takes: in steps, every machine of a cluster would have to send all keys. */
-  async #aggregate(text: string): Promise<unknown> {
-    const { rows } = await this.#withSession((session) => runUnlimited(session, text, 0));
+  const aggregate = async (text: string) => {
+    const { rows } = await withSession((session) => runUnlimited(session, text, 0));
     return rows[0]?.[0];
-  }
+  };
 
-  async #withSession<T>(work: (session: Connection) => Promise<T>): Promise<T> {
-    try {
-      return await this.#servers.any.withConnection(work);
-    } catch (error) {
-      throw error instanceof Refusal ? error : problemOf(error);
-    }
+  try {
+    await servers.readiness.open();
+    await withSession(refuseNewerSchema);
+  } catch (error) {
+    await servers.close();
+    throw error;
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#servers.close();
-  }
+  return {
+    count: async (table) => Number(await aggregate(`SELECT count(*) FROM plant_store.${table}`)),
+    read: (table, after, limit) => servers.any.read(readSql(table, after, limit), after ?? []),
+    version: async () => String(await aggregate(versionSql)),
+    fill: (work) => withSession((session) => fillWith(session, work)),
+    [Symbol.asyncDispose]: () => servers.close(),
+  };
 }
 
 /** Changes with the version or the last user of any store. */

@@ -41,16 +41,13 @@ export class Servers {
     this.readiness = new Readiness(this, options);
   }
 
-  /** The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). */
-  async ofStore(store: number): Promise<Pool> {
+  /**
+   * The server of a store, once requests can use it. Keys of names count as numbers of stores (names.ts). Without a store,
+   * a server for what every node has, and for statements about all stores.
+   */
+  async ofStore(store: number | undefined): Promise<Pool> {
     await this.readiness.whenReady(this.placeOf(store));
     return this.placeOf(store); // again, because opening the database finds the nodes
-  }
-
-  /** A server for what every node has, and for statements about all stores, once requests can use it. */
-  async anyServer(): Promise<Pool> {
-    await this.readiness.whenReady(this.any);
-    return this.any;
   }
 
   /** Reads rows of a store, if possible from the tables of its shard. Rejects like `Pool.read`. */
@@ -72,18 +69,13 @@ export class Servers {
   }
 
   /** Like `ofStore`, even if requests cannot use the server now. */
-  placeOf(store: number): Pool {
-    return this.#nodes.poolOf(store) ?? this.any;
+  placeOf(store: number | undefined): Pool {
+    return (store === undefined ? undefined : this.#nodes.poolOf(store)) ?? this.any;
   }
 
   /** A server that works. */
   get any(): Pool {
     return this.#nodes.available ?? this.#seed;
-  }
-
-  /** Whether two stores are always on one server. */
-  areTogether(store: number, other: number): boolean {
-    return this.#nodes.shardOf(store) === this.#nodes.shardOf(other);
   }
 
   /** Whether another primary than the one in use accepts writes. */

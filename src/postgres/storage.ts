@@ -17,10 +17,10 @@ import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
-import { PostgresEngine } from './engine.ts';
+import { openEngine, type PostgresEngine } from './engine.ts';
 import { Servers, type ServersOptions } from './servers.ts';
 import { findPlant, readPage } from './tables/plants.ts';
-import { Grants } from './tables/grants.ts';
+import { openGrants } from './tables/grants.ts';
 
 interface OpenOptions extends Omit<ServersOptions, 'onFault'>, WriteSettings {
   onServerFault?: ServersOptions['onFault'];
@@ -62,13 +62,9 @@ export class PostgresStorage implements Storage {
     { quotas, keepChangesMs, onServerFault, ...options }: OpenOptions = { create: true },
   ) {
     this.#servers = new Servers(parseAddress(url), { ...options, onFault: onServerFault });
-    const engine = new PostgresEngine(this.#servers, { quotas, keepChangesMs });
+    const engine = openEngine(this.#servers, { quotas, keepChangesMs });
     this.#engine = engine;
-    const grants = new Grants(this.#servers, engine);
-    this.identity = {
-      ...openTokens(engine),
-      identify: (...args) => grants.identify(...args),
-    };
+    this.identity = { ...openTokens(engine), identify: openGrants(this.#servers, engine) };
     this.shares = openShares(engine);
     this.users = openUsers(engine);
     this.plants = {

@@ -32,8 +32,8 @@ return {isAllowed, math.floor(level), math.ceil((1 - level % 1) * windowMs / cap
 `;
 
 export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
+  readonly rate: Rate;
   readonly #client: ReturnType<typeof createClient>;
-  readonly #rate: Rate;
   readonly #local: TokenBuckets;
   readonly #log: Logger;
   #isFailing = false;
@@ -42,7 +42,7 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
 
   private constructor(url: string, rate: Rate, log: Logger) {
     this.#log = log;
-    this.#rate = rate;
+    this.rate = rate;
     this.#local = new TokenBuckets(rate);
     this.#client = createClient({ url, disableOfflineQueue: true });
     this.#client.on('error', (err: unknown) => this.#fail(err));
@@ -78,7 +78,7 @@ export class RedisRateLimiter implements RateLimiter, AsyncDisposable {
   }
 
   async #takeShared(key: string): Promise<BucketState> {
-    const { requests, windowSeconds } = this.#rate;
+    const { requests, windowSeconds } = this.rate;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const timer = setTimeout(() => reject(new Error(`no reply in ${timeoutMs} ms`)), timeoutMs);
     this.#pending++;

@@ -38,6 +38,7 @@ export interface BucketState {
 }
 
 export interface RateLimiter {
+  readonly rate: Rate;
   /** Takes one unit from the bucket of this key, unless it is empty. Never rejects. */
   take(key: string): BucketState | Promise<BucketState>;
 }
@@ -52,14 +53,14 @@ interface Bucket {
 
 /** The buckets of one process. */
 export class TokenBuckets implements RateLimiter {
-  readonly #capacity: number;
+  readonly rate: Rate;
   readonly #unitMs: number;
   /** In the order of their last use. */
   readonly #buckets = new Map<string, Bucket>();
 
-  constructor({ requests, windowSeconds }: Rate) {
-    this.#capacity = requests;
-    this.#unitMs = (windowSeconds * 1_000) / requests;
+  constructor(rate: Rate) {
+    this.rate = rate;
+    this.#unitMs = (rate.windowSeconds * 1_000) / rate.requests;
   }
 
   take(key: string): BucketState {
@@ -84,9 +85,9 @@ export class TokenBuckets implements RateLimiter {
   #refilled(key: string): Bucket {
     const nowMs = performance.now();
     const bucket = this.#buckets.get(key);
-    if (bucket === undefined) return { level: this.#capacity, refilledMs: nowMs };
+    if (bucket === undefined) return { level: this.rate.requests, refilledMs: nowMs };
     const units = (nowMs - bucket.refilledMs) / this.#unitMs;
-    bucket.level = Math.min(this.#capacity, bucket.level + units);
+    bucket.level = Math.min(this.rate.requests, bucket.level + units);
     bucket.refilledMs = nowMs;
     return bucket;
   }

@@ -79,7 +79,7 @@ export function grantOf(
   const [scopes, expiresAt, revokedAt, line] = terms;
   const role = claims?.role ?? storedRole;
   const id = tokenId(tokenHash, claims === undefined ? store : undefined);
-  const identified = [version, hashKey(tokenHash), user, id, claims] as const;
+  const identified = [version, hashKey(tokenHash), user, claims] as const;
   const shares: ReceivedShare[] = JSON.parse(received ?? '[]');
   return {
     caller: callerOf(
@@ -118,7 +118,7 @@ export function callerNow(store: number, by: Identified, rows: readonly Row[]): 
   return grant.caller;
 }
 
-function identifierOf([, tokenHash, , , claims]: Identified): Identifier {
+function identifierOf([, tokenHash, , claims]: Identified): Identifier {
   return { tokenHash: Buffer.from(tokenHash, 'latin1'), claims };
 }
 

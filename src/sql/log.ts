@@ -52,7 +52,7 @@ export function valuesOf(
     changeEvents.indexOf(event),
     atMs,
     by?.[2] ?? null,
-    by === undefined ? null : tokenBytes(by[1], by[4] !== undefined),
+    by === undefined ? null : tokenBytes(by[1], by[3] !== undefined),
     request ?? null,
     plant,
     owner,

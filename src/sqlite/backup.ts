@@ -23,13 +23,18 @@ import { nowMs } from './file/locks.ts';
 import { applicationId, migrations, readSchema } from './file/migrate.ts';
 import { realPath, refuseUnusablePath } from './file/path.ts';
 import { rewriteWal } from './file/rewrite-wal.ts';
-import { schemaDifference } from './file/schema.ts';
 
 /** Called after each step with the number of pages copied, and the total. */
 type OnProgress = (done: number, total: number) => void;
 
 /** Pages that each step copies: 16 MiB at the default page size of 4 KiB. */
 const stepPages = 4_096;
+
+/** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
+const optionalTables = [
+  'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
+  'CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)',
+];
 
 /**
  * Copies a snapshot of the database to `file`, which must not exist, and checks the copy. The copy is a single
@@ -136,6 +141,39 @@ function refuseForeignContent(copiedFile: string, original: string): void {
       { kind: 'not-a-backup' },
     );
   }
+}
+
+/**
+ * The first difference from the schema that the migrations create, to follow the words "the database". A missing table
+ * would fail every request, and a foreign trigger would run with every change.
+ */
+function schemaDifference(database: DatabaseSync): string | undefined {
+  using empty = new DatabaseSync(':memory:');
+  empty.exec(migrations.sqlBetween(0, readSchema(database).version));
+  const [expected, found] = [readObjects(empty), readObjects(database)];
+  for (const [title, { definition }] of expected) {
+    if (!found.has(title)) return `has no ${title}`;
+    if (found.get(title)?.definition !== definition) return `has a different ${title}`;
+  }
+  for (const [title, { sql }] of found) {
+    if (!expected.has(title) && !optionalTables.includes(sql)) return `has the unexpected ${title}`;
+  }
+  return undefined;
+}
+
+/** By type and name, for messages. The definition is the row in sqlite_schema, without the page number. */
+function readObjects(database: DatabaseSync): Map<string, { definition: string; sql: string }> {
+  const rows = database.prepare(
+    'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid',
+  );
+  return new Map(
+    rows.all().map((row) => {
+      // Escapes characters that a terminal can interpret as commands.
+      const name = JSON.stringify(row['name']).replaceAll(/[^\x20-\x7e]/g, '?');
+      const [title, sql] = [`${String(row['type'])} ${name}`, String(row['sql'])];
+      return [title, { definition: JSON.stringify(row), sql }];
+    }),
+  );
 }
 
 /** The Refusal for an error that shows damage of the source. Any other error is returned unchanged. */

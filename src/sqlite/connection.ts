@@ -183,7 +183,7 @@ export class Connection {
     const dataVersion = open.readDataVersion.get()?.[0];
     if (dataVersion === open.dataVersion) return;
     open.checkSchema();
-    open.grants.refresh();
+    open.grants.clearVersion();
     open.counts.clear();
     open.dataVersion = dataVersion; // last, so that the next call checks again if a read fails
   }

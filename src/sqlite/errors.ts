@@ -32,11 +32,6 @@ export function isLocked(error: unknown): boolean {
   return primaryCode(error instanceof Refusal ? error.cause : error) === resultCode.busy;
 }
 
-/** The disk is full: nothing has changed, also at COMMIT. The connection stays open, and reads continue. */
-function isFull(error: unknown): boolean {
-  return primaryCode(error) === resultCode.full;
-}
-
 /** SQLITE_CONSTRAINT_PRIMARYKEY: the table has a row with this key. Only the statement has failed. */
 export function isKeyInUse(error: unknown): boolean {
   return extendedCode(error) === 1_555;
@@ -52,9 +47,11 @@ export type Stage = 'before-commit' | 'commit';
 
 /** Converts an SQLite error, a system error or a Refusal to a Problem. Returns any other error unchanged. */
 export function problemOf(error: unknown, stage: Stage): unknown {
-  const isOfSqlite = primaryCode(error) !== undefined;
-  if (!isOfSqlite && systemCode(error) === undefined && !(error instanceof Refusal)) return error;
-  if (isFull(error)) return storageFull(error);
+  const code = primaryCode(error);
+  const isKnown = code !== undefined || systemCode(error) !== undefined;
+  if (!isKnown && !(error instanceof Refusal)) return error;
+  // Nothing has changed, also at COMMIT. The connection stays open, and reads continue.
+  if (code === resultCode.full) return storageFull(error);
   return stage === 'commit' && !isLocked(error) ? outcomeUnknown(error) : storageUnavailable(error);
 }
 

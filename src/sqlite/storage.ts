@@ -13,10 +13,11 @@ import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
+import { sql } from '../sql/statement.ts';
 import type { Engine } from '../sql/write.ts';
-import { openEngine } from './engine.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import { defect } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
@@ -125,4 +126,35 @@ export class SqliteStorage implements Storage {
       this.#connection.close();
     }
   }
+}
+
+const findStoreSql = sql<readonly [store: number]>`SELECT store FROM stores WHERE name = $1`;
+
+/** Runs the statements of `sql/`: reads on the event loop, and writes by name on the writer thread (tables/statements.ts). */
+function openEngine(connection: Connection, writer: Writer): Engine {
+  const read: Engine['read'] = async (_store, statement, values, turn) => {
+    const step = () => connection.read(({ statements }) => statements.all(statement, values));
+    return turn === undefined ? step() : runInSlice(turn, async () => step());
+  };
+
+  async function findStore(name: string): Promise<number | undefined> {
+    const [row] = await read(undefined, findStoreSql, [name]);
+    return row?.[0];
+  }
+
+  return {
+    read,
+    findStore,
+
+    async ensureStore(name) {
+      const known = await findStore(name);
+      if (known !== undefined) return known;
+      await writer.write(['add-store', name]);
+      return (
+        (await findStore(name)) ?? Promise.reject(defect(new Error(`no store is called ${name}`)))
+      );
+    },
+
+    write: (...call) => writer.call(...call),
+  };
 }

@@ -2,7 +2,7 @@
  * The removal of changes that are too old, in the background.
  */
 import assert from 'node:assert/strict';
-import { Retention } from '../../src/log/retention.ts';
+import { createRetention } from '../../src/log/retention.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken } from '../support/app.ts';
 import { serve } from '../support/command.ts';
@@ -31,7 +31,7 @@ function serviceOf(storage: Storage, keepMs = 30 * dayMs) {
   const onClockAhead = (ms: number) => void ahead.push(ms);
   const onError = (error: unknown) => assert.fail(String(error));
   const options = { keepMs, processes: 1, onClockAhead, onError };
-  const retention = new Retention(storage.log, options);
+  const retention = createRetention(storage.log, options);
   return { ahead, round: () => retention.round(AbortSignal.timeout(60_000)) };
 }
 

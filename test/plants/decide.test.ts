@@ -332,7 +332,7 @@ class Run {
   #change(): Change {
     const user = this.#pick(users);
     const id = 1 + this.#below(8);
-    const by = [0, `token ${user}`, user, 'id'] as const;
+    const by = [0, `token ${user}`, user] as const;
     const author = { store: 1, by, request: `request ${this.#request++}` };
     const { outdated, reach: current } = this.#model;
     const reachBefore = this.#pick<ChangeReach>([

@@ -130,7 +130,6 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
   const first = await service.open();
   assert.equal(await portOf(first), former.port);
   toPromoted.isStuck = false;
-  toPromoted.cutAll();
   await first.closed;
   assert.equal(await portOf(await service.open()), promoted.port);
 

@@ -6,11 +6,11 @@ import { it, type TestContext } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Caller } from '../../src/access/access.ts';
-import { maxPendingWrites } from '../../src/problem.ts';
 import { nowMs } from '../../src/sqlite/file/locks.ts';
 import { lockTimeoutMs } from '../../src/sqlite/file/open.ts';
+import { maxPendingWrites } from '../../src/problem.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import type { Batch, Outcomes, Write } from '../../src/sqlite/writer/messages.ts';
+import type { Batch, Write } from '../../src/sqlite/writer/messages.ts';
 import { addToken } from '../support/app.ts';
 import { listOf } from '../support/scene.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -140,49 +140,14 @@ it('reports the outcome of each write truthfully, whenever its thread dies', asy
   assert.deepEqual(new Set(outcomes.values()), new Set(['done', 'outcome-unknown']));
 });
 
-it('resolves each write with its own outcome only, even if outcomes arrive twice or out of order', async (t) => {
-  const threads = startedThreads(t);
-  const { path, storage, alice } = await open(t);
-  const [thread] = threads;
-  assert.ok(thread);
-  const [deliver] = thread.listeners('message') as ((outcomes: Outcomes) => void)[];
-  assert.ok(deliver);
-  const delivered: number[] = [];
-  thread.off('message', deliver).on('message', (outcomes: Outcomes) => {
-    const reversed = new Map([...outcomes].toReversed());
-    delivered.push(...reversed.keys());
-    // Also delivers an outcome a second time, and one of an unknown write.
-    for (const batch of [reversed, new Map([[1, [77]]]), new Map([[1e6, [78]]])]) deliver(batch);
-  });
-
-  const release = holdLock(path);
-  const names = Array.from({ length: 40 }, (_, at) => `plant ${at}`);
-  const writes = names.map((name) => storage.plants.create(alice, { name }));
-  release();
-  const plants = await Promise.all(writes);
-  const found = await Promise.all(plants.map(({ id }) => storage.plants.find(alice, id)));
-  assert.deepEqual(
-    found,
-    plants.map(({ id, name, tag, owner }) => ({ id, name, tag, owner })),
-  );
-  assert.deepEqual(
-    plants.map(({ name }) => name),
-    names,
-  );
-  assert.notDeepEqual(
-    delivered,
-    delivered.toSorted((a, b) => a - b),
-  );
-});
-
 it('a write that reaches the thread late is committed if the database is not locked', async (t) => {
   const { path } = await open(t);
   const thread = new Worker(threadFile, { workerData: { path } });
   const write: Write = ['add-store', 'main'];
-  const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, first: 1, writes: [write] };
+  const batch: Batch = { sentMs: nowMs() - 2 * lockTimeoutMs, writes: [write] };
   thread.postMessage(batch);
   const [outcomes] = await once(thread, 'message');
   thread.postMessage('close');
   await once(thread, 'exit');
-  assert.deepEqual(outcomes, new Map([[1, [undefined]]]));
+  assert.deepEqual(outcomes, [[undefined]]);
 });

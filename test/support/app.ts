@@ -129,7 +129,7 @@ export function inNewStore(app: TestApp): TestApp & { store: string } {
 
 /** A limit on the rate of requests, counted by this process. */
 export function limitedTo(rate: Rate): Limits {
-  return { requests: { rate, limiter: new TokenBuckets(rate) } };
+  return { requests: new TokenBuckets(rate) };
 }
 
 export async function addToken(

@@ -1,4 +1,4 @@
-import { PostgresArchive } from '../../src/postgres/archive.ts';
+import { openPostgresArchive } from '../../src/postgres/archive.ts';
 import { fileOf, isFile } from '../../src/cli/database.ts';
 import { tables, type Row, type Table } from '../../src/copy/archive.ts';
 import { insertRows } from '../../src/sqlite/archive.ts';
@@ -18,7 +18,7 @@ export async function addRows(url: string, rows: Rows): Promise<void> {
     });
     return;
   }
-  await using archive = await PostgresArchive.open(url, { create: false });
+  await using archive = await openPostgresArchive(url, { create: false });
   await archive.fill(async (target) => {
     for (const [table, part] of all) if (part.length > 0) await target.add(table, part);
   });

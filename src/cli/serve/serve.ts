@@ -6,7 +6,7 @@ import type { AppOptions } from '../../http/app.ts';
 import type { Limits } from '../../http/auth/request-limits.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
-import { Retention } from '../../log/retention.ts';
+import { createRetention } from '../../log/retention.ts';
 import { isProblem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
@@ -128,18 +128,19 @@ async function openLimits(
     trustedProxies: options.trustProxy,
   };
   if (rate === 'off') return limits;
-  if (redis === undefined)
-    return { ...limits, requests: { rate, limiter: new TokenBuckets(rate) } };
+  if (redis === undefined) return { ...limits, requests: new TokenBuckets(rate) };
   const { RedisRateLimiter } = await import('../../redis/rate-limiter.ts').catch(
     refuseMissing('@redis/client'),
   );
-  const limiter = connections.use(await RedisRateLimiter.connect(redis, rate, log));
-  return { ...limits, requests: { rate, limiter } };
+  return {
+    ...limits,
+    requests: connections.use(await RedisRateLimiter.connect(redis, rate, log)),
+  };
 }
 
 /** Until the service has to stop. */
 async function removeOldChanges(storage: Storage, { options, stop, log }: Run): Promise<void> {
-  const retention = new Retention(storage.log, {
+  const retention = createRetention(storage.log, {
     keepMs: options.keepChanges,
     processes: options.workers,
     onClockAhead: (ms) =>

@@ -8,6 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import {
   formatRate,
   TokenBuckets,
@@ -19,7 +20,7 @@ import { TrustedProxies } from './client-address.ts';
 
 export interface Limits {
   /** The rate of requests with one token, and those created with it. */
-  requests?: { rate: Rate; limiter: RateLimiter } | undefined;
+  requests?: RateLimiter | undefined;
   /** The rate of failed authentications from one address. */
   authFailures?: Rate | undefined;
   /** Maximum number of requests in progress with one token, and those created with it. */
@@ -28,20 +29,11 @@ export interface Limits {
   trustedProxies?: readonly string[] | undefined;
 }
 
-interface Limited<Buckets extends RateLimiter> {
-  buckets: Buckets;
-  /** As in the settings: `200/s`. */
-  rate: string;
-  name: string;
-  /** The value of RateLimit-Policy. */
-  policy: string;
-}
-
 export class RequestLimits {
-  readonly #requests: Limited<RateLimiter> | undefined;
-  readonly #failures: Limited<TokenBuckets> | undefined;
+  readonly #requests: RateLimiter | undefined;
+  readonly #failures: TokenBuckets | undefined;
   readonly #maxInProgress: number;
-  readonly #inProgress = new Map<string, number>();
+  readonly #inProgress: FairSemaphore;
   readonly #proxies: TrustedProxies;
   readonly #log: Logger;
   #canWarnOfProxy: boolean;
@@ -50,11 +42,10 @@ export class RequestLimits {
 
   constructor(limits: Limits, log: Logger) {
     const { requests, authFailures, trustedProxies = [] } = limits;
-    this.#requests = requests && limited('token', requests.rate, requests.limiter);
-    this.#failures =
-      authFailures &&
-      limited('failed-authentication', authFailures, new TokenBuckets(authFailures));
+    this.#requests = requests;
+    this.#failures = authFailures && new TokenBuckets(authFailures);
     this.#maxInProgress = limits.maxRequestsInProgress ?? Infinity;
+    this.#inProgress = new FairSemaphore({ maxOfKey: this.#maxInProgress });
     this.#proxies = new TrustedProxies(trustedProxies);
     this.#canWarnOfProxy = trustedProxies.length === 0;
     this.#log = log;
@@ -71,29 +62,30 @@ export class RequestLimits {
     return this.#requests && this.#take(this.#requests, grant, reply);
   }
 
-  async #take(limit: Limited<RateLimiter>, grant: Grant, reply: FastifyReply): Promise<void> {
-    const state = await limit.buckets.take(grant.family);
-    setFields(reply, limit, state);
+  async #take(limiter: RateLimiter, grant: Grant, reply: FastifyReply): Promise<void> {
+    const state = await limiter.take(grant.family);
+    setFields(reply, 'token', limiter.rate, state);
     if (state.isAllowed) return;
-    this.#reportGrant(grant, `more than ${limit.rate}`);
-    const reason = `Requests with this token are limited to ${limit.rate}.`;
+    const rate = formatRate(limiter.rate);
+    this.#reportGrant(grant, `more than ${rate}`);
+    const reason = `Requests with this token are limited to ${rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
   /** Throws `rate-limited` if too many authentications from this address have failed. Counts one more if it `failed`. */
   checkFailures(request: FastifyRequest, reply: FastifyReply, failed: boolean): void {
     if (this.#failures === undefined) return;
-    const { buckets, rate } = this.#failures;
     const client = this.clientOf(request);
-    const state = failed ? buckets.take(client) : buckets.peek(client);
+    const state = failed ? this.#failures.take(client) : this.#failures.peek(client);
     if (state.isAllowed) return;
+    const rate = formatRate(this.#failures.rate);
     const { 'x-forwarded-for': forwardedFor, forwarded = forwardedFor } = request.headers;
     if (forwarded !== undefined && this.#canWarnOfProxy) {
       this.#canWarnOfProxy = false;
       this.#log.warn('the clients of a proxy share a limit: name the proxy with --trust-proxy');
     }
     this.#report(client, { client }, `more than ${rate} failed authentications`);
-    setFields(reply, this.#failures, state);
+    setFields(reply, 'failed-authentication', this.#failures.rate, state);
     const reason = `Failed authentications from your address are limited to ${rate}.`;
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
@@ -101,26 +93,18 @@ export class RequestLimits {
   /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
   #enter(grant: Grant, reply: FastifyReply): void {
     const max = this.#maxInProgress;
-    if (max === Infinity) return;
+    if (max === Infinity || reply.raw.destroyed) return; // no `close` would follow
     const { family } = grant;
-    const inProgress = this.#inProgress.get(family) ?? 0;
-    if (inProgress >= max) {
-      this.#reportGrant(grant, `more than ${max} in progress`);
-      reply
-        .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
-        .header('ratelimit', '"in-progress";r=0');
-      throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
+    if (this.#inProgress.tryAcquire(family)) {
+      // Before the listener that starts the next request of the connection (connections.ts).
+      reply.raw.prependListener('close', () => this.#inProgress.release(family));
+      return;
     }
-    if (reply.raw.destroyed) return; // the client has disconnected, so no `close` would follow
-    this.#inProgress.set(family, inProgress + 1);
-    // Before the listener that starts the next request of the connection (connections.ts).
-    reply.raw.prependListener('close', () => this.#leave(family));
-  }
-
-  #leave(family: string): void {
-    const left = (this.#inProgress.get(family) ?? 0) - 1;
-    if (left > 0) this.#inProgress.set(family, left);
-    else this.#inProgress.delete(family);
+    this.#reportGrant(grant, `more than ${max} in progress`);
+    reply
+      .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
+      .header('ratelimit', '"in-progress";r=0');
+    throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
   }
 
   #reportGrant(grant: Grant, limit: string): void {
@@ -135,22 +119,9 @@ export class RequestLimits {
   }
 }
 
-function limited<Buckets extends RateLimiter>(
-  name: string,
-  rate: Rate,
-  buckets: Buckets,
-): Limited<Buckets> {
-  const policy = `"${name}";q=${rate.requests};w=${rate.windowSeconds}`;
-  return { buckets, name, rate: formatRate(rate), policy };
-}
-
-function setFields(
-  reply: FastifyReply,
-  { name, policy }: Pick<Limited<RateLimiter>, 'name' | 'policy'>,
-  state: BucketState,
-): void {
+function setFields(reply: FastifyReply, name: string, rate: Rate, state: BucketState): void {
   reply
-    .header('ratelimit-policy', policy)
+    .header('ratelimit-policy', `"${name}";q=${rate.requests};w=${rate.windowSeconds}`)
     .header('ratelimit', `"${name}";r=${state.remaining};t=${secondsUntilNext(state)}`);
 }
 

@@ -79,7 +79,7 @@ function normalizeDecimal(token: string): string {
   return `${significant}e${power}`;
 }
 
-function isObject(value: unknown): boolean {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return value !== null && typeof value === 'object' && !Array.isArray(value);
 }
 

@@ -13,7 +13,7 @@ import { parsePosition } from '../../log/change-log.ts';
 import { fold } from '../../plants/folding.ts';
 import { documentation, OptionalKind } from '../../shared/typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
-import { pointerTo, readJson } from './json.ts';
+import { isObject, pointerTo, readJson } from './json.ts';
 import { allowed, readQuery, parseParameter } from './query.ts';
 
 declare module 'fastify' {
@@ -99,23 +99,21 @@ function addFaults(
   placeOf: (name: string) => FaultPlace,
 ): void {
   if (value === undefined || ajv.validate(schema, value)) return;
-  const isObject = value !== null && typeof value === 'object' && !Array.isArray(value);
-  if (!isObject || Object.keys(value).length < (schema.minProperties ?? 0)) {
+  if (!isObject(value) || Object.keys(value).length < (schema.minProperties ?? 0)) {
     faults.add({ pointer: '' }, () => `The body must be ${schema.description}.`);
     return;
   }
-  const members = value as Record<string, unknown>;
   for (const [name, member] of Object.entries(schema.properties)) {
     const place = placeOf(name);
     const rule = `Use ${member.description}.`;
-    if (!Object.hasOwn(members, name)) {
+    if (!Object.hasOwn(value, name)) {
       if (schema.required?.includes(name)) faults.add(place, () => `"${name}" is missing. ${rule}`);
-    } else if (!ajv.validate(member, members[name])) {
-      const reason = reasonOf(ajv.errors?.[0]?.keyword, members[name], 'parameter' in place);
+    } else if (!ajv.validate(member, value[name])) {
+      const reason = reasonOf(ajv.errors?.[0]?.keyword, value[name], 'parameter' in place);
       faults.add(place, () => `"${name}" ${reason}. ${rule}`);
     }
   }
-  for (const name of Object.keys(members)) {
+  for (const name of Object.keys(value)) {
     if (Object.hasOwn(schema.properties, name)) continue;
     faults.add(placeOf(name), () => `Unknown field "${name}". ${allowed(schema.properties)}`);
   }

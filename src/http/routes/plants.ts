@@ -39,7 +39,9 @@ export function plantRoutes(
     const { caller } = request.grant;
     const { fields: named = defaultFields } = request.query;
     const canRead = caller.scopes.has('plants:read');
-    const fields = canRead ? named : visibleFields(named, sent);
+    // Without it, the client sees nothing of a change that it does not know.
+    const visible = canRead ? named : named.filter((one) => one === 'id' || sent.includes(one));
+    const fields: readonly PlantField[] = visible.length > 0 ? visible : ['id'];
     const names = fields.includes('owner') ? await nameOwner(request, plant) : undefined;
     if (canRead) setEntityTag(reply, plant);
     return sendJson(reply, plantJson(plant, caller, fields, names));
@@ -166,15 +168,6 @@ function toDeleted(plant: DeletedPlant, names: ReadonlyMap<number, string>) {
   const deletedAt = new Date(plant.deletedAtMs).toISOString();
   const deletedBy = plant.deletedBy === undefined ? undefined : names.get(plant.deletedBy);
   return { id: plant.id, ...textsOf(plant), owner, deletedAt, deletedBy };
-}
-
-/** What a token without `plants:read` sees of a change: nothing that the client does not know. */
-function visibleFields(
-  named: readonly PlantField[],
-  sent: readonly PlantField[],
-): readonly PlantField[] {
-  const visible = named.filter((field) => field === 'id' || sent.includes(field));
-  return visible.length > 0 ? visible : ['id'];
 }
 
 type PlantRequest = FastifyRequest<{ Querystring: { fields?: readonly PlantField[] } }>;

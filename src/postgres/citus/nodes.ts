@@ -9,7 +9,7 @@ import type { Connection } from '../pool/connection.ts';
 import { WrongServer, settled } from '../errors.ts';
 import { checkNodeSql, checkServer } from '../schema/check.ts';
 import { Pool, type PoolOptions } from '../pool/pool.ts';
-import { ShardMap, shardSql, type Shard } from './shard-map.ts';
+import { ShardMap, shardSql } from './shard-map.ts';
 import { onShard } from './shard-statement.ts';
 
 /** The `groupid` of the coordinator, which is the only node that can change the schema. */
@@ -72,18 +72,13 @@ export class CitusNodes {
 
   /** The node of a store; undefined if it is not known. */
   poolOf(store: number): Pool | undefined {
-    const shard = this.shardOf(store);
+    const shard = this.#map?.shardOf(store);
     return shard && this.#nodes.get(shard.node);
-  }
-
-  /** The shard of a store, which is always on one node; undefined if it is not known. */
-  shardOf(store: number): Shard | undefined {
-    return this.#map?.shardOf(store);
   }
 
   /** The same read from the tables of the store's shard; undefined if they are not known. */
   onShard<R extends Row>(store: number, read: Statement<R>): Statement<R> | undefined {
-    const shard = this.shardOf(store);
+    const shard = this.#map?.shardOf(store);
     return shard && onShard(read, shard);
   }
 

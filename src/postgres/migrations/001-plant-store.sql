@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS plant_store.stores (
   grants    bigint NOT NULL DEFAULT 0
 );
 
--- The key is a hash of the name (names.ts). A new store gets a number that is on the same machine as the key.
+-- The key is a hash of the name (names.ts), and the number of a new store unless another has it.
 CREATE TABLE IF NOT EXISTS plant_store.named_stores (
   key   bigint NOT NULL,
   name  text   COLLATE "C" NOT NULL,

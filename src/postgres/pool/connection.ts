@@ -3,6 +3,7 @@
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
 import { randomBytes } from 'node:crypto';
+import { addAbortListener } from 'node:events';
 import { Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Client, types, type QueryArrayResult } from 'pg';
@@ -109,10 +110,8 @@ export class Connection {
       ...timeouts,
     });
     const connection = new Connection(client);
-    const onStop = () => connection.destroy();
-    stop.addEventListener('abort', onStop);
+    using _ = addAbortListener(stop, () => connection.destroy());
     try {
-      if (stop.aborted) throw new ConnectionError(stop.reason);
       await client.connect().catch((error: unknown) => {
         throw codeOf(error) === undefined ? new ConnectionError(error) : error;
       });
@@ -126,8 +125,6 @@ export class Connection {
     } catch (error) {
       connection.destroy();
       throw error;
-    } finally {
-      stop.removeEventListener('abort', onStop);
     }
   }
 

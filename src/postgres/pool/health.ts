@@ -51,14 +51,15 @@ export class Health {
     const schema = withTimeout(this.#options.check(), checkMs);
     const check = { schema, startedMs: Infinity };
     this.#lastCheck = check;
-    try {
-      await schema;
-      check.startedMs = nowMs;
-    } catch (error) {
-      this.#lastCheck = undefined;
-      const isOverloaded = error instanceof TimeoutError && this.#options.isServing(nowMs);
-      if (!isStatementError(error) && !isOverloaded) this.suspect();
-    }
+    // Not awaited here: calls get the result in their order, so that requests keep theirs.
+    schema.then(
+      () => void (check.startedMs = nowMs),
+      (error: unknown) => {
+        this.#lastCheck = undefined;
+        const isOverloaded = error instanceof TimeoutError && this.#options.isServing(nowMs);
+        if (!isStatementError(error) && !isOverloaded) this.suspect();
+      },
+    );
     return schema;
   }
 

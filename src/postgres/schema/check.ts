@@ -7,8 +7,16 @@ import { sql, type Statement } from '../../sql/statement.ts';
 import { WrongServer } from '../errors.ts';
 import type { Connection } from '../pool/connection.ts';
 
-/** Settings that must not be off, or acknowledged changes can be lost. */
-const durabilitySettings = ['fsync', 'full_page_writes', 'synchronous_commit'] as const;
+const isOn = /^(?!off$)/; // `synchronous_commit` has several values
+const durable = 'on, so that acknowledged changes survive a crash';
+
+/** What settings need to be, so that no change and no text is lost. Other engines do not have all of them. */
+const needed = [
+  ['server_encoding', /^UTF8$/, 'UTF8, so that it can store any name'],
+  ['fsync', isOn, durable],
+  ['full_page_writes', isOn, durable],
+  ['synchronous_commit', isOn, durable],
+] as const;
 
 export type ServerRow = readonly (string | null)[];
 type CheckRow = readonly [schema: number, stores: number, ...server: ServerRow];
@@ -18,8 +26,7 @@ export function settings(names: readonly string[]): string {
 }
 
 export const serverInfoColumns = `
-  version(), current_setting('transaction_read_only'), current_setting('server_encoding', true),
-  ${settings(durabilitySettings)}`;
+  version(), current_setting('transaction_read_only'), ${settings(needed.map(([name]) => name))}`;
 
 const checkSql = (stores: string) => sql<CheckRow>`
   SELECT version, ${stores}, ${serverInfoColumns}
@@ -41,23 +48,15 @@ export async function checkServer(
   return decodeSchema(schema);
 }
 
-/**
- * Throws WrongServer if the server accepts no writes, and Refusal if changes or text could be lost. Engines without
- * a setting have no way to switch it off.
- */
-export function refuseUnsafe([, readOnly, encoding = null, ...durability]: ServerRow): void {
+/** Throws WrongServer if the server accepts no writes, and Refusal if changes or text could be lost. */
+export function refuseUnsafe([, readOnly, ...values]: ServerRow): void {
   if (readOnly === 'on') throw new WrongServer('the server is read-only'); // a standby, for example
-  const refusalOf = (setting: string, value: string, wanted: string) =>
-    new Refusal(
+  for (const [at, [setting, isSafe, wanted]] of needed.entries()) {
+    const value = values[at] ?? null;
+    if (value === null || isSafe.test(value)) continue;
+    throw new Refusal(
       `The database server runs with ${setting} = ${value}, but Plant Store needs ${wanted}.`,
     );
-  if (encoding !== 'UTF8' && encoding !== null) {
-    throw refusalOf('server_encoding', encoding, 'UTF8, so that it can store any name');
-  }
-  for (const [at, setting] of durabilitySettings.entries()) {
-    if (durability[at] === 'off') {
-      throw refusalOf(setting, 'off', 'on, so that acknowledged changes survive a crash');
-    }
   }
 }
 

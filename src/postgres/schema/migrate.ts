@@ -3,6 +3,7 @@
  * of the session, so of several replicas that start concurrently, one migrates. Replicas of older versions continue to
  * serve, unless a migration refuses them (migrations.ts).
  */
+import { addAbortListener } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { decodeSchema, encodeSchema, Migrations, type Schema } from '../../shared/migrations.ts';
 import { Refusal } from '../../refusal.ts';
@@ -91,15 +92,13 @@ async function migrateOn(server: Pool, isCitus: boolean, stop: AbortSignal): Pro
   await server.withConnection(async (session) => {
     const [backend = [0]] = await session.query(backendSql, []);
     const cancel = () => server.withConnection((other) => other.query(cancelSql, backend));
-    const onStop = () => void cancel().catch(() => session.destroy());
-    stop.addEventListener('abort', onStop);
+    using _ = addAbortListener(stop, () => void cancel().catch(() => session.destroy()));
     try {
       stop.throwIfAborted();
       if (isCitus) await session.command(endWorkerSessions);
       await session.query(lockSql, []);
       await migrateLocked(session, isCitus);
     } finally {
-      stop.removeEventListener('abort', onStop);
       session.destroy(); // releases the lock
     }
   });

@@ -3,7 +3,8 @@
  * of the grants of its store, which is how a revoked token or a changed role is noticed.
  */
 import { randomInt } from 'node:crypto';
-import { userKey, type Credential, type Grant } from '../../access/access.ts';
+import { userKey } from '../../access/access.ts';
+import type { IdentityStorage } from '../../access/identity-storage.ts';
 import { findGrant, findUserGrant, grantOf } from '../../sql/grants.ts';
 import { sql } from '../../sql/statement.ts';
 import type { Engine } from '../../sql/write.ts';
@@ -25,73 +26,56 @@ export function newGrantsVersion(): number {
   return randomInt(2 ** 48 - 1); // its largest range
 }
 
-/** The part of the storage of identities that requests need most. */
-export class Grants {
-  readonly #servers: Servers;
-  readonly #engine: Engine;
+export function openGrants(servers: Servers, engine: Engine): IdentityStorage['identify'] {
   /** By store: the queries in flight for its version, and those that follow them. */
-  readonly #inFlight = new Map<number, Promise<number | undefined>>();
-  readonly #next = new Map<number, Promise<number | undefined>>();
-
-  constructor(servers: Servers, engine: Engine) {
-    this.#servers = servers;
-    this.#engine = engine;
-  }
-
-  /** Limits the time of all statements together, including queries that others have started. */
-  async identify(
-    credential: Credential,
-    known?: Grant,
-    onWait?: () => void,
-  ): Promise<Grant | undefined> {
-    try {
-      return await withTimeout(this.#identify(credential, known, onWait));
-    } catch (error) {
-      throw problemOf(error);
-    }
-  }
-
-  async #identify(
-    credential: Credential,
-    known?: Grant,
-    onWait?: () => void,
-  ): Promise<Grant | undefined> {
-    if (known !== undefined && performance.now() < known.readAtMs + maxAgeMs) {
-      const current = this.#currentVersion(known.caller.store);
-      onWait?.();
-      if ((await current) === known.caller.identified[0]) return known;
-    }
-    if (credential.claims !== undefined) return findUserGrant(this.#engine, credential);
-    const { store } = credential;
-    const turn = known === undefined ? newTokens : userKey(known.caller);
-    const rows = await this.#servers.read(store, ...findGrant(store, credential), turn);
-    return grantOf(store, credential, rows);
-  }
+  const inFlight = new Map<number, Promise<number | undefined>>();
+  const following = new Map<number, Promise<number | undefined>>();
 
   /**
    * The version of the store's grants as of this call or later; undefined if the store does not exist. One query serves
    * all calls before it was sent. Compare versions for equality only, because a restored database can have an older one.
    */
-  #currentVersion(store: number): Promise<number | undefined> {
-    const next = this.#next.get(store) ?? this.#queryNext(store);
-    this.#next.set(store, next);
+  function currentVersion(store: number): Promise<number | undefined> {
+    const next = following.get(store) ?? queryNext(store);
+    following.set(store, next);
     return next;
   }
 
   /** Waits for the query in flight, which can be older than the caller. */
-  async #queryNext(store: number): Promise<number | undefined> {
+  async function queryNext(store: number): Promise<number | undefined> {
     try {
-      await this.#inFlight.get(store); // if that one fails, another would fail too
+      await inFlight.get(store); // if that one fails, another would fail too
     } finally {
-      this.#next.delete(store);
+      following.delete(store);
     }
-    const query = this.#servers.read(store, refreshSql, [store]);
-    const version = query.then(([row]) => row?.[0]);
-    this.#inFlight.set(store, version);
+    const version = servers.read(store, refreshSql, [store]).then(([row]) => row?.[0]);
+    inFlight.set(store, version);
     try {
       return await version;
     } finally {
-      this.#inFlight.delete(store);
+      inFlight.delete(store);
     }
   }
+
+  const identify: IdentityStorage['identify'] = async (credential, known, onWait) => {
+    if (known !== undefined && performance.now() < known.readAtMs + maxAgeMs) {
+      const current = currentVersion(known.caller.store);
+      onWait?.();
+      if ((await current) === known.caller.identified[0]) return known;
+    }
+    if (credential.claims !== undefined) return findUserGrant(engine, credential);
+    const { store } = credential;
+    const turn = known === undefined ? newTokens : userKey(known.caller);
+    const rows = await servers.read(store, ...findGrant(store, credential), turn);
+    return grantOf(store, credential, rows);
+  };
+
+  /** Limits the time of all statements together, including queries that others have started. */
+  return async (...args) => {
+    try {
+      return await withTimeout(identify(...args));
+    } catch (error) {
+      throw problemOf(error);
+    }
+  };
 }

@@ -18,11 +18,9 @@ export const nameSql = {
 };
 
 const keyBytes = 6;
-const maxDraws = 10_000;
-/** Store numbers are random, because a distributed engine has no global counter. */
-const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt
+const maxStoreNumber = 2 ** 48 - 1; // the largest range of randomInt, and of a key
 
-/** The key of a name is a hash of it, in the range of the numbers of stores. */
+/** A hash of the name. */
 export function keyOf(storeName: string): number {
   return hash('sha256', storeName, 'buffer').readUIntBE(0, keyBytes);
 }
@@ -40,9 +38,9 @@ export async function findStore(servers: Servers, name: string): Promise<number 
 export async function ensureStore(servers: Servers, name: string): Promise<number> {
   let store = await findStore(servers, name);
   if (store === undefined) {
-    const drawn = await drawStoreNumber(servers, keyOf(name));
+    const number = await freeNumber(servers, keyOf(name));
     const server = await servers.ofStore(keyOf(name));
-    await server.transact([nameSql.addStoreName, [keyOf(name), name, drawn]]);
+    await server.transact([nameSql.addStoreName, [keyOf(name), name, number]]);
     store = await findStore(servers, name);
   }
   if (store === undefined) throw defect(new Error(`no store is called ${name}`));
@@ -51,17 +49,15 @@ export async function ensureStore(servers: Servers, name: string): Promise<numbe
     await (await servers.ofStore(store)).transact([nameSql.addStore, [store, name]]);
     [row] = await servers.read(store, nameSql.findStoreName, [store]);
   }
-  // Two callers drew the same number concurrently: the second one must not get access to the store of the first.
+  // Two names got the same number concurrently: the second one must not get access to the store of the first.
   if (row?.[0] !== name) throw defect(new Error(`the store ${store} is not called ${name}`));
   return store;
 }
 
-/** A number in the same shard as the key of the name, unless that shard is too small to find one. */
-async function drawStoreNumber(servers: Servers, key: number): Promise<number> {
-  for (let attempt = 1; ; attempt++) {
-    const drawn = randomInt(1, maxStoreNumber);
-    if (attempt < maxDraws && !servers.areTogether(drawn, key)) continue;
-    const taken = await servers.read(drawn, nameSql.findStoreName, [drawn]);
-    if (taken.length === 0) return drawn;
+/** The key of the name, so that both are on one server, or else a random one: a distributed engine has no global counter. */
+async function freeNumber(servers: Servers, key: number): Promise<number> {
+  for (let number = key; ; number = randomInt(1, maxStoreNumber)) {
+    const taken = await servers.read(number, nameSql.findStoreName, [number]);
+    if (taken.length === 0) return number;
   }
 }

@@ -14,7 +14,7 @@ import { responseTimeoutMs } from '../pool/timeout.ts';
 import { newGrantsVersion } from '../tables/grants.ts';
 import { addToLog } from '../tables/log.ts';
 import { changeSql, noStore, storeRowOf, type StoreRow } from './statements.ts';
-import { StoreChanges } from './store-changes.ts';
+import { storeChanges } from './store-changes.ts';
 
 /** A write without an outcome after this time is refused, or has an unknown outcome if it is decided. */
 export const outcomeTimeoutMs = 5_500;
@@ -102,10 +102,10 @@ export class Group {
   #newAttempt(): Attempt {
     const changes: Change[] = [];
     for (const { write } of this.queued) {
-      if (!isChange(write)) return new StoreWrite(this.store, write, this.#settings);
+      if (!isChange(write)) return storeWrite(this.store, write, this.#settings);
       changes.push(write);
     }
-    return new StoreChanges(this.store, changes, this.#settings, this.#isRepeated);
+    return storeChanges(this.store, changes, this.#settings, this.#isRepeated);
   }
 
   /** Decides all outcomes. Needs the server only in rare cases. */
@@ -148,50 +148,35 @@ function decideOne(attempt: Attempt, at: number): unknown {
 }
 
 /** A write of `sql/`. */
-class StoreWrite implements Attempt {
-  readonly #store: number;
-  readonly #write: Write;
-  readonly #hasLog: boolean;
-  #callers: readonly Row[] = [];
-  #rows: readonly (readonly Row[])[] = [];
-  #effect: Effect = { row: noStore, statements: [] };
+function storeWrite(store: number, write: Write, { keepChangesMs }: WriteSettings): Attempt {
+  const { by, reads } = write;
+  let callers: readonly Row[] = [];
+  let rows: readonly (readonly Row[])[] = [];
+  let effect: Effect = { row: noStore, statements: [] };
+  return {
+    async read(connection) {
+      [callers, rows] = await settled([
+        by === undefined ? Promise.resolve([]) : connection.query(...findAgain(store, by)),
+        settled(reads.map((query) => connection.query(...query))),
+      ]);
+    },
 
-  constructor(store: number, write: Write, { keepChangesMs }: WriteSettings) {
-    this.#store = store;
-    this.#write = write;
-    this.#hasLog = keepChangesMs !== 0;
-  }
+    async complete(row) {
+      effect = { row, statements: [] };
+    },
 
-  async read(connection: Connection): Promise<void> {
-    const { by, reads } = this.#write;
-    [this.#callers, this.#rows] = await settled([
-      by === undefined ? Promise.resolve([]) : connection.query(...findAgain(this.#store, by)),
-      settled(reads.map((query) => connection.query(...query))),
-    ]);
-  }
+    decide() {
+      if (by !== undefined) callerNow(store, by, callers);
+      const { row } = effect;
+      const { result, writes, entries } = outcomeOf(write, rows, row.position);
+      const position = row.position + entries.length;
+      const changesGrants = entries.some(({ plant }) => plant === undefined);
+      const grants = changesGrants ? newGrantsVersion() : row.grants;
+      const log = keepChangesMs === 0 ? [] : addToLog(store, entries);
+      effect = { row: { ...row, position, grants }, statements: [...writes, ...log] };
+      return result;
+    },
 
-  async complete(row: StoreRow): Promise<void> {
-    this.#effect = { row, statements: [] };
-  }
-
-  decide(): unknown {
-    const { by } = this.#write;
-    if (by !== undefined) callerNow(this.#store, by, this.#callers);
-    const { row } = this.#effect;
-    const { result, writes, entries } = outcomeOf(this.#write, this.#rows, row.position);
-    const changesGrants = entries.some(({ plant }) => plant === undefined);
-    this.#effect = {
-      row: {
-        ...row,
-        position: row.position + entries.length,
-        grants: changesGrants ? newGrantsVersion() : row.grants,
-      },
-      statements: [...writes, ...(this.#hasLog ? addToLog(this.#store, entries) : [])],
-    };
-    return result;
-  }
-
-  effect(): Effect {
-    return this.#effect;
-  }
+    effect: () => effect,
+  };
 }

@@ -10,22 +10,16 @@ export type Grants = ReturnType<typeof openGrants>;
 
 export function openGrants(prepare: Prepare, statements: Statements) {
   const countChanges = prepare<[count: number]>('SELECT count FROM grant_changes');
-  /** The version of all grants; undefined if it is not known. */
-  let currentVersion: number | undefined;
 
-  function readVersion(): number {
-    return countChanges.get()?.[0] ?? 0;
-  }
+  /** The version of all grants; undefined if it can have changed since it was read. */
+  let knownVersion: number | undefined;
+
+  const currentVersion = () => (knownVersion ??= countChanges.get()?.[0] ?? 0);
 
   return {
-    /** Each batch of reads calls it in its transaction if another connection has written. */
-    refresh(): void {
-      currentVersion = readVersion();
-    },
-
     /** The known grant if it is current. Undefined if there is no such token, or if a JWT has no current grant. */
     current(credential: Credential, known?: Grant): Grant | undefined {
-      if (known !== undefined && known.caller.identified[0] === currentVersion) return known;
+      if (known?.caller.identified[0] === currentVersion()) return known;
       if (credential.claims !== undefined) return undefined;
       const { store } = credential;
       return grantOf(store, credential, statements.all(...findGrant(store, credential)));
@@ -36,14 +30,13 @@ export function openGrants(prepare: Prepare, statements: Statements) {
      * throws `invalid-token` if their token was revoked.
      */
     callerSince(store: number, by: Identified): Caller | undefined {
-      currentVersion ??= readVersion();
-      if (by[0] === currentVersion) return undefined;
+      if (by[0] === currentVersion()) return undefined;
       return callerNow(store, by, statements.all(...findAgain(store, by)));
     },
 
-    /** Call it after each write that can change grants, and after a rollback. */
+    /** Call it after each write that can change grants, of any connection, and after a rollback. */
     clearVersion(): void {
-      currentVersion = undefined;
+      knownVersion = undefined;
     },
   };
 }

@@ -26,9 +26,8 @@ import { deletionOf, logSql } from '../../sql/log.ts';
 import type { Prepare } from '../driver.ts';
 import { isKeyInUse } from '../errors.ts';
 import type { Grants } from './grants.ts';
-import type { Log } from './log.ts';
 import type { PlantCounts } from './plant-counts.ts';
-import type { Statements } from './statements.ts';
+import type { Log, Statements } from './statements.ts';
 import type { Stores } from './stores.ts';
 
 /** Each new key removes up to two old ones, so that the table stays short. */

@@ -1,12 +1,13 @@
 /**
- * Runs the statements of `sql/`, and the writes that consist of them.
+ * Runs the statements of `sql/`, and the writes that consist of them, which add to the log of changes.
  */
+import type { LogEntry } from '../../log/change-log.ts';
+import { isFirstKnown, logColumns, logSql, valuesOf } from '../../sql/log.ts';
 import type { Query, Row, Statement } from '../../sql/statement.ts';
 import { outcomeOf, type Write } from '../../sql/write.ts';
-import { toSqlite, toSqliteValue } from '../dialect.ts';
+import { changeKey, toSqlite, toSqliteValue } from '../dialect.ts';
 import type { Prepare, Statement as Prepared } from '../driver.ts';
 import type { Grants } from './grants.ts';
-import type { Log } from './log.ts';
 import type { PlantCounts } from './plant-counts.ts';
 import type { Stores } from './stores.ts';
 
@@ -28,6 +29,29 @@ export function openStatements(prepare: Prepare) {
 
     run(...[statement, values]: Query): void {
       preparedOf(statement).run(...values.map(toSqliteValue));
+    },
+  };
+}
+
+export type Log = ReturnType<typeof openLog>;
+
+export function openLog(prepare: Prepare, statements: Statements, stores: Stores) {
+  const columns = Object.keys(logColumns);
+  const values = columns.map((name) => (name === 'request' ? "unhex(?, '-')" : '?'));
+  const insert = prepare(`
+    INSERT INTO changes (key, ${columns.join()}) VALUES (${changeKey('?', '?')}, ${values.join()})`);
+
+  return {
+    /** `position` is that of this change in this transaction. */
+    add(store: number, entry: LogEntry): void {
+      if (isFirstKnown(entry)) statements.run(logSql.endDeletionsOf, [store, [entry.plant]]);
+      const { number } = stores.of(store);
+      insert.run(
+        number,
+        entry.position,
+        store,
+        ...valuesOf(entry, Date.now(), entry.event === 'deleted'),
+      );
     },
   };
 }

@@ -3,11 +3,10 @@ import { noQuotas } from '../../plants/quota.ts';
 import type { WriteSettings } from '../../storage.ts';
 import { preparerOf } from '../driver.ts';
 import { openGrants } from './grants.ts';
-import { openLog } from './log.ts';
 import { openCounts } from './plant-counts.ts';
 import { openLists } from './plant-lists.ts';
 import { openPlants } from './plants.ts';
-import { openStatements } from './statements.ts';
+import { openLog, openStatements } from './statements.ts';
 import { openStores } from './stores.ts';
 
 /** All tables on one connection. Those of the event loop only read, and those of the writer thread write. */

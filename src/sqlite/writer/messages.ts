@@ -35,7 +35,7 @@ export function pack(change: Change): PackedChange {
 
 export function unpack(packed: PackedChange): Change {
   const [, kind, store, request, id, owner, packedReach, condition, key, ...others] = packed;
-  const reach = unpackReach(packedReach as PackedReach); // the place where `pack` has put it
+  const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
   const by = others.slice(textFields.length);
   const own = { kind, store, by, request, id, owner, reach, condition, key };
   const members: Members = withTexts(own, (_, at) => others[at]);
@@ -43,30 +43,23 @@ export function unpack(packed: PackedChange): Change {
 }
 
 /** Usually the only owner in reach. */
-type PackedReach = ChangeReach | number | undefined;
-
-function packReach(reach: ChangeReach): PackedReach {
+function packReach(reach: ChangeReach): ChangeReach | number | undefined {
   const [read, write] = reach;
   const isOneOwner = read === write && read !== 'all' && read.length === 1;
   return isOneOwner ? read[0] : reach;
 }
 
-function unpackReach(packed: PackedReach): ChangeReach | undefined {
-  return typeof packed === 'number' ? [[packed], [packed]] : packed;
-}
-
-/** Writes with consecutive sequence numbers. `sentMs` is when they were sent, by nowMs(). */
+/** `sentMs` is when they were sent, by nowMs(). */
 export interface Batch {
   sentMs: number;
-  first: number;
   writes: readonly Write[];
 }
 
 /** The start data of the thread (`workerData`). */
 export type ThreadData = Pick<ConnectionSettings, 'path' | 'fileId' | 'quotas' | 'keepChangesMs'>;
 
-/** By the number of the first write of each batch: the results of its writes, or their Failures. */
-export type Outcomes = ReadonlyMap<number, readonly unknown[]>;
+/** For each batch of a commit, in the order of their arrival: the result of each write, or its Failure. */
+export type Outcomes = readonly (readonly unknown[])[];
 
 /** A Problem as plain data. */
 export interface Failure {

@@ -71,17 +71,15 @@ type Message = Batch | 'close';
 function commitBatches(port: MessagePort, batches: readonly Batch[]): void {
   const [oldest] = batches;
   if (oldest === undefined) return;
-  const outcomesOf = (each: (write: Write) => unknown): Outcomes =>
-    new Map(batches.map(({ first, writes }) => [first, writes.map(each)]));
   let outcomes: Outcomes;
   try {
     outcomes = connection.write(
-      (tables) => outcomesOf((write) => outcomeOf(tables, write)),
+      (tables) => batches.map(({ writes }) => writes.map((write) => outcomeOf(tables, write))),
       oldest.sentMs + lockTimeoutMs, // tries once even if it has passed
     );
   } catch (error) {
     const failure = toFailure(error); // they share the transaction
-    outcomes = outcomesOf(() => failure);
+    outcomes = batches.map(({ writes }) => writes.map(() => failure));
   }
   port.postMessage(outcomes);
 }

@@ -5,7 +5,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Change, ResultOfChange } from '../../plants/changes.ts';
-import { commitChannel } from '../../shared/metrics.ts';
 import {
   maxPendingWrites,
   outcomeUnknown,
@@ -13,16 +12,17 @@ import {
   storageUnavailable,
   tooManyWrites,
 } from '../../problem.ts';
-import type { ResultOf } from '../../sql/write.ts';
+import { commitChannel } from '../../shared/metrics.ts';
 import type { Writes } from '../../sql/named-writes.ts';
+import type { ResultOf } from '../../sql/write.ts';
 import { nowMs } from '../file/locks.ts';
 import {
   isFailure,
   pack,
-  type DiskFailed,
-  type Outcomes,
   type Batch,
   type Call,
+  type DiskFailed,
+  type Outcomes,
   type ThreadData,
   type Write,
 } from './messages.ts';
@@ -35,11 +35,8 @@ const outcomeTimeoutMs = 20_000;
 // TypeScript in a checkout, JavaScript in the published package.
 const threadFile = new URL(`./thread${extname(import.meta.filename)}`, import.meta.url);
 
-interface PendingWrite {
-  /** When it was requested, on the clock of performance.now(). */
-  sinceMs: number;
-  resolve: (result: unknown) => void;
-  reject: (error: unknown) => void;
+interface PendingWrite extends PromiseWithResolvers<unknown> {
+  readonly write: Write;
 }
 
 export class Writer {
@@ -47,12 +44,12 @@ export class Writer {
   readonly #onDiskFailure: (cause: unknown) => void;
   #diskFailure: unknown;
   #thread: Worker | undefined;
-  /** The writes without an outcome, in ascending order of their numbers. An outcome for any other number is ignored. */
-  readonly #pending = new Map<number, PendingWrite>();
-  #lastNumber = 0;
-  /** Writes of this event loop iteration, and the number of the first one. */
-  #unsent: Write[] = [];
-  #firstUnsent = 0;
+  /** The number of writes without an outcome. */
+  #pending = 0;
+  /** Those of this event loop iteration. */
+  #unsent: PendingWrite[] = [];
+  /** The messages with the others. The thread responds in the same order. */
+  #sent: { readonly sinceMs: number; readonly writes: readonly PendingWrite[] }[] = [];
 
   /** `onDiskFailure` is called once, if a sync fails: all later writes are refused. */
   constructor(data: ThreadData, onDiskFailure: (cause: unknown) => void) {
@@ -73,15 +70,13 @@ export class Writer {
   /** Resolves when the write is on disk. Rejects with a Problem that shows whether anything has changed. */
   async write(write: Write): Promise<unknown> {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
-    if (this.#pending.size >= maxPendingWrites) throw tooManyWrites();
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#pending.set(++this.#lastNumber, { sinceMs: performance.now(), resolve, reject });
-    if (this.#unsent.length === 0) {
-      this.#firstUnsent = this.#lastNumber;
-      process.nextTick(() => this.#flush());
-    }
-    if (this.#unsent.push(write) === maxBatchWrites) this.#flush();
-    return promise;
+    if (this.#pending >= maxPendingWrites) throw tooManyWrites();
+    this.#pending++;
+    const pending = { write, ...Promise.withResolvers<unknown>() };
+    this.#unsent.push(pending);
+    if (this.#unsent.length === 1) process.nextTick(() => this.#flush());
+    if (this.#unsent.length === maxBatchWrites) this.#flush();
+    return pending.promise;
   }
 
   /** Starts the thread, which the first write would do otherwise. */
@@ -100,17 +95,17 @@ export class Writer {
   }
 
   #flush(): void {
-    if (this.#unsent.length === 0) return;
-    const [first, writes] = [this.#firstUnsent, this.#unsent];
+    const writes = this.#unsent;
+    if (writes.length === 0) return;
     this.#unsent = [];
     try {
       this.start();
-      const batch: Batch = { sentMs: nowMs(), first, writes };
+      const batch: Batch = { sentMs: nowMs(), writes: writes.map(({ write }) => write) };
       this.#thread?.postMessage(batch);
+      this.#sent.push({ sinceMs: performance.now(), writes });
     } catch (error) {
       // The thread could not be started, so nothing was sent.
-      const problem = storageUnavailable(error);
-      for (const at of writes.keys()) this.#reject(first + at, problem);
+      this.#reject(writes, storageUnavailable(error));
     }
   }
 
@@ -122,9 +117,10 @@ export class Writer {
       this.#rejectSent(cause);
     };
     thread.on('message', (message: Outcomes | DiskFailed) => {
-      if (!('diskFailure' in message)) return this.#reportOutcomes(message);
-      this.#diskFailure = message.diskFailure;
-      this.#onDiskFailure(message.diskFailure);
+      if ('diskFailure' in message) {
+        this.#diskFailure = message.diskFailure;
+        this.#onDiskFailure(message.diskFailure);
+      } else if (this.#thread === thread) this.#reportOutcomes(message);
     });
     thread.on('error', onLost);
     thread.on('exit', (code) => onLost(new Error(`the writer thread exited with code ${code}`)));
@@ -136,47 +132,39 @@ export class Writer {
     const couldNotStart =
       cause instanceof Error && 'code' in cause && cause.code === 'ERR_WORKER_INIT_FAILED';
     const problem = couldNotStart ? storageUnavailable(cause) : outcomeUnknown(cause);
-    for (const number of this.#pending.keys()) {
-      if (this.#unsent.length > 0 && number >= this.#firstUnsent) return;
-      this.#reject(number, problem);
-    }
+    for (const { writes } of this.#sent.splice(0)) this.#reject(writes, problem);
   }
 
-  #reportOutcomes(outcomes: Outcomes): void {
-    const [oldest = 0] = outcomes.keys();
-    const sinceMs = this.#pending.get(oldest)?.sinceMs ?? performance.now();
-    for (const [first, results] of outcomes) {
-      for (const [at, result] of results.entries()) this.#report(first + at, result);
+  #reject(writes: readonly PendingWrite[], problem: Problem): void {
+    this.#pending -= writes.length;
+    for (const { reject } of writes) reject(problem);
+  }
+
+  #reportOutcomes(ofBatches: Outcomes): void {
+    const sinceMs = this.#sent[0]?.sinceMs ?? performance.now();
+    for (const outcomes of ofBatches) {
+      const { writes = [] } = this.#sent.shift() ?? {};
+      this.#pending -= writes.length;
+      for (const [at, { resolve, reject }] of writes.entries()) {
+        const outcome = outcomes[at];
+        if (isFailure(outcome)) {
+          const { kind, detail, ...more } = outcome.problem;
+          reject(new Problem(kind, detail, more));
+        } else resolve(outcome);
+      }
     }
-    const all = commitChannel.hasSubscribers ? [...outcomes.values()].flat() : [];
+    const all = commitChannel.hasSubscribers ? ofBatches.flat() : [];
     if (all.every(isFailure)) return;
     commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
   }
 
-  #report(number: number, outcome: unknown): void {
-    if (isFailure(outcome)) {
-      const { kind, detail, ...more } = outcome.problem;
-      return this.#reject(number, new Problem(kind, detail, more));
-    }
-    this.#pending.get(number)?.resolve(outcome);
-    this.#pending.delete(number);
-  }
-
-  #reject(number: number, error: unknown): void {
-    this.#pending.get(number)?.reject(error);
-    this.#pending.delete(number);
-  }
-
-  /**
-   * Call it regularly: a disk that hangs must not block requests forever. Overdue writes count as pending until their
-   * outcomes arrive, so that such a disk accumulates no writes.
-   */
+  /** Call it regularly: a disk that hangs must not block requests forever. */
   rejectOverdue(): void {
     const problem = outcomeUnknown(new Error(`the write took more than ${outcomeTimeoutMs} ms`));
     const beforeMs = performance.now() - outcomeTimeoutMs;
-    for (const { sinceMs, reject } of this.#pending.values()) {
+    for (const { sinceMs, writes } of this.#sent) {
       if (sinceMs >= beforeMs) return;
-      reject(problem);
+      for (const { reject } of writes) reject(problem); // they still count as pending
     }
   }
 }

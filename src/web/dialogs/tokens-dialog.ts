@@ -2,7 +2,7 @@
  * The dialog about the tokens of the user: creates one, which it shows once, and revokes them.
  */
 import type { OwnToken, Scope } from '../../client/client.ts';
-import { canCreateTokens, signOut, store } from '../session/session.ts';
+import { signOut, store } from '../session/session.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
@@ -28,7 +28,6 @@ export const tokensDialog = new MenuDialog('tokens', {
         .map(([scope, box]) => element('label', { className: 'check' }, box, scopeTexts[scope])),
     );
     expiryField.replaceChildren(...expiryOptions(expiresAt));
-    drawForm();
   },
   read: () => store.listTokens(),
   draw(tokens) {
@@ -82,19 +81,12 @@ function expiryOptions(expiresAt: string | undefined): HTMLOptionElement[] {
   return [element('option', { value: '' }, longest), ...shorter];
 }
 
+/** Shows a secret to save in place of the form, or the form again if there is none. */
 function showSecret(token: string): void {
   setText('tokens-secret', token);
   setText('tokens-copied', '');
-  drawForm();
-}
-
-/** While there is a secret to save, it replaces the form. */
-function drawForm(): void {
-  const hasSecret = secret.textContent !== '';
-  show('tokens-new', hasSecret);
-  show('tokens-form', !hasSecret && canCreateTokens());
-  show('tokens-lead', canCreateTokens());
-  show('tokens-refused', !canCreateTokens());
+  show('tokens-new', token !== '');
+  show('tokens-form', token === '');
 }
 
 function activeEntry(token: OwnToken): HTMLElement {

@@ -15,7 +15,8 @@ export const serviceUrl = new URL('.', location.href);
 export const leaving = new AbortController();
 
 let failures = 0;
-let waiting: Promise<void> | undefined;
+/** Resolves when calls no longer wait for the service; undefined if none does. */
+export let waiting: Promise<void> | undefined;
 let endWait = () => {};
 addEventListener('online', () => endWait());
 
@@ -32,11 +33,6 @@ export function connect(token: string | TokenSource): PlantStore {
       return response;
     },
   });
-}
-
-/** Resolves when no call waits for the service. */
-export async function available(): Promise<void> {
-  await waiting;
 }
 
 function succeeded(): void {

@@ -11,7 +11,7 @@ import { Form } from '../shared/form.ts';
 import { formatTime, rightsText } from '../shared/format.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
-import { available, connect, leaving, serviceUrl } from './connection.ts';
+import { connect, leaving, serviceUrl, waiting } from './connection.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 
 /** Other services can have another path of the same origin. */
@@ -33,11 +33,6 @@ let onOpen = () => {};
 /** Whether the token of the page grants this. */
 export function can(scope: Scope): boolean {
   return info?.scopes.includes(scope) === true;
-}
-
-/** The service refuses this with the tokens of an identity provider. */
-export function canCreateTokens(): boolean {
-  return isOfService(token);
 }
 
 type Place = 'sign-in' | 'renew';
@@ -122,20 +117,19 @@ async function openAgain(link: string | undefined): Promise<void> {
 
 /** Gets another token without the user. Resolves to false if that is not possible. */
 async function refresh(): Promise<boolean> {
-  const another = await provider?.refresh();
-  if (another === undefined) return false;
   try {
-    await enter(another);
-    return true;
+    const another = await provider?.refresh();
+    if (another !== undefined) await enter(another);
+    return another !== undefined;
   } catch (error) {
-    if (error instanceof PlantStoreError) return false;
+    if (error instanceof PlantStoreError || error instanceof SignOnFailed) return false;
     throw error;
   }
 }
 
 /** The token for a call. If the service has refused the one in use, all calls wait for the next one. */
 async function tokenAfter(refused: string | undefined): Promise<string> {
-  await available(); // a new call would fail too
+  await waiting; // a new call would fail too
   // Another call may have got a new token meanwhile.
   if (refused !== token) return token;
   renewing ??= renew().finally(() => {
@@ -241,7 +235,9 @@ function showIdentity({ user, store: name, role, scopes, expiresAt, id }: Token)
   setText('who-user', user);
   show('store-name');
   show('who');
-  document.body.dataset['scopes'] = scopes.join(' '); // controls.css shows what these grant
+  // The service refuses to create tokens with those of an identity provider.
+  const rights = [...scopes, ...(isOfService(token) ? ['tokens:create'] : [])];
+  document.body.dataset['rights'] = rights.join(' '); // controls.css hides what needs others
   setFacts('identity-facts', {
     User: user,
     Store: name,

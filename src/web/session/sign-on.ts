@@ -110,17 +110,12 @@ export class SignOn {
     return accessTokenOf(tokens);
   }
 
-  /** Another access token without the user; undefined if they have to sign in again. */
+  /** Another access token without the user; undefined if they did not sign in here. Throws a SignOnFailed. */
   async refresh(): Promise<string | undefined> {
     const token = recall(refreshKey);
     if (token === undefined) return undefined;
     const parameters = { grant_type: 'refresh_token', refresh_token: token };
-    try {
-      return accessTokenOf(await this.#request(parameters));
-    } catch (error) {
-      if (error instanceof SignOnFailed) return undefined;
-      throw error;
-    }
+    return accessTokenOf(await this.#request(parameters));
   }
 
   async #request(parameters: Record<string, string>): Promise<Record<string, unknown>> {

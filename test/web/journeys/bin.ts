@@ -70,6 +70,8 @@ inBrowser(
 inBrowser('a token that cannot write shows no control that it cannot use', async (t) => {
   const { page, app } = await openStore(t, { access: { scopes: ['plants:read'] } });
   await page.getByRole('button', { name: 'alice read only' }).waitFor();
+  await page.getByText('Enter open').waitFor();
+  assert.equal(await page.getByText('F2 edit').isVisible(), false);
   assert.equal(await page.getByRole('button', { name: 'Add plant' }).count(), 0);
   assert.equal(await page.getByRole('checkbox', { name: 'Select' }).count(), 0);
   await page.locator('#grid').focus();
