@@ -16,7 +16,7 @@ import {
   type LogQuery,
   type PlantChange,
 } from '../src/log/change-log.ts';
-import { entityTag } from '../src/plants/condition.ts';
+import { entityTag } from '../src/plants/entity-tag.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { seededRandom } from './support/random.ts';

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { scopes, type Caller, type ShareAccess } from '../src/access/access.ts';
 import type { ChangeEvent, LoggedChange } from '../src/log/change-log.ts';
-import { entityTag, type Condition } from '../src/plants/condition.ts';
+import { entityTag, type Condition } from '../src/plants/entity-tag.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { addToken } from './support/app.ts';

@@ -3,7 +3,7 @@
  * `copy` bypasses this.
  */
 import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
-import type { Condition } from './condition.ts';
+import type { Condition } from './entity-tag.ts';
 import { eachText, withTexts, type Texts } from './fields.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant } from './plant.ts';

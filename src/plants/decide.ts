@@ -10,7 +10,7 @@ import { canChange, type ChangeReach, type Identified } from '../access/access.t
 import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
 import type { Change, ChangeKind, ChangeResults, Creation, OfPlant, Update } from './changes.ts';
-import { assertCondition } from './condition.ts';
+import { assertCondition } from './entity-tag.ts';
 import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
 import { assignId } from './ids.ts';

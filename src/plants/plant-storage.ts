@@ -1,5 +1,5 @@
 import type { Caller, ReadAccess } from '../access/access.ts';
-import type { Condition } from './condition.ts';
+import type { Condition } from './entity-tag.ts';
 import type { NewPlant, Plant, PlantField, PlantPatch } from './plant.ts';
 
 /** A plant with the number of the user who owns it. */

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { reaches, type ChangeReach, type Identified, type Reach } from '../../src/access/access.ts';
 import type { Change } from '../../src/plants/changes.ts';
-import { entityTag, type Condition } from '../../src/plants/condition.ts';
+import { entityTag, type Condition } from '../../src/plants/entity-tag.ts';
 import {
   decide,
   type DeletionInLog,

@@ -10,7 +10,7 @@ import {
   hasTag,
   type Condition,
   type EntityTags,
-} from '../../plants/condition.ts';
+} from '../../plants/entity-tag.ts';
 import type { OwnedPlant } from '../../plants/plant-storage.ts';
 import { invalidParameter, type Problem } from '../../problem.ts';
 

@@ -42,10 +42,10 @@ export interface Attempt {
   /** Decides the write at this place, after those before it. Throws the Problem of one that is refused. */
   decide(at: number): unknown;
   /** The row of the store afterwards, and the statements for the rest. */
-  effect(): Effect;
+  effect(): StoreEffect;
 }
 
-export interface Effect {
+export interface StoreEffect {
   readonly row: StoreRow;
   readonly statements: readonly Query[];
 }
@@ -59,7 +59,7 @@ export class Group {
   #isRepeated = false;
   #attempt: Attempt | undefined;
   #before = noStore;
-  #effect: Effect = { row: noStore, statements: [] };
+  #effect: StoreEffect = { row: noStore, statements: [] };
   /** The results of the writes if the transaction is committed, or why they are refused. */
   readonly outcomes = new Map<QueuedWrite, unknown>();
 
@@ -152,7 +152,7 @@ function storeWrite(store: number, write: Write, { keepChangesMs }: WriteSetting
   const { by, reads } = write;
   let callers: readonly Row[] = [];
   let rows: readonly (readonly Row[])[] = [];
-  let effect: Effect = { row: noStore, statements: [] };
+  let effect: StoreEffect = { row: noStore, statements: [] };
   return {
     async read(connection) {
       [callers, rows] = await settled([

@@ -40,6 +40,7 @@ export class Transaction {
       throw error;
     }
     this.canBeCommitted = this.groups.some(({ hasChanged }) => hasChanged);
+    // Sent before COMMIT, because the server runs what it gets in order.
     const writes = this.groups.map((group) => group.write(connection, this.#id));
     const [tag] = await settled([this.#end(connection), ...writes]);
     if (tag !== 'COMMIT') throw defect(new Error(`the server responded to COMMIT with ${tag}`));
