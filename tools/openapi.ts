@@ -89,16 +89,17 @@ function operationsOfRoutes() {
     if (schema === undefined) return; // routes of documents, which are not operations
     // Fastify does not type schemas. Those of our routes have this type.
     const operation = schema as Operation & Pick<FastifySchema, 'operationId' | 'tags'>;
-    const { operationId, tags, summary, description, scopes = [] } = operation;
+    const { operationId, tags, summary, description, scopes } = operation;
     const { params, querystring, body, requestHeaders: named = [] } = operation;
-    const needed = scopes.map((scope) => `\`${scope}\``).join(' or ');
+    const needed = scopes?.map((scope) => `\`${scope}\``).join(' or ');
+    const right = needed === '' ? ' Requires no scope.' : ` Requires the scope ${needed}.`;
     const atPath = (paths[url.replaceAll(/:(\w+)/g, '{$1}')] ??= {});
     atPath[String(method).toLowerCase()] = {
       operationId,
       summary,
-      description: `${description}${needed && ` Requires the scope ${needed}.`}`,
+      description: scopes === undefined ? description : description + right,
       tags,
-      ...(operation.scopes === undefined && { security: [] }),
+      ...(scopes === undefined && { security: [] }),
       parameters: [
         ...parametersIn('path', params),
         ...parametersIn('query', querystring),

@@ -65,15 +65,14 @@ export const NewToken = Type.Optional(
 export const tokenOperations = operationsOf('tokens', {
   getToken: {
     summary: 'Get your token',
-    description:
-      'Describes the token of the request: its user, store, role, scopes and expiry. Requires no scope.',
+    description: 'Describes the token of the request: its user, store, role, scopes and expiry.',
     scopes: [],
     successes: { 200: { description: 'What the token grants.', schema: 'Token' } },
   },
   revokeOwnToken: {
     summary: 'Revoke your token',
     description:
-      'Revokes the token of the request. From the next request on, every process of the service refuses it with 401. Requires no scope.',
+      'Revokes the token of the request. From the next request on, every process of the service refuses it with 401.',
     scopes: [],
     successes: { 204: { description: 'The token of the request is revoked.' } },
     problems: ['token-restricted'],
@@ -81,7 +80,7 @@ export const tokenOperations = operationsOf('tokens', {
   createToken: {
     summary: 'Create a token',
     description:
-      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. Only this response contains the token itself. If the outcome is unknown, you can repeat the request, because nobody has the token that may have been created. Requires no scope.',
+      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. Only this response contains the token itself. If the outcome is unknown, you can repeat the request, because nobody has the token that may have been created.',
     scopes: [],
     body: NewToken,
     successes: {
@@ -96,7 +95,7 @@ export const tokenOperations = operationsOf('tokens', {
   listTokens: {
     summary: 'List your tokens',
     description:
-      'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page. Requires no scope.',
+      'Returns all tokens of the calling user in ascending order of id, including expired and revoked ones. If more tokens follow a page with a `limit`, `Link` has the address of the next page.',
     scopes: [],
     querystring: strict({
       limit: limitOf('tokens'),
