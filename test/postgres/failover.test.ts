@@ -141,6 +141,69 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
   assert.deepEqual(reported, [hosts[0], undefined]);
 });
 
+it('PostgreSQL: no connection to a former primary is used if the primary answers meanwhile', async (t) => {
+  const { primary: former, standby: promoted } = servers();
+  await promote();
+  const proxies = await Promise.all([former, promoted].map(({ port }) => Proxy.to(port)));
+  const [toFormer, toPromoted] = proxies as [Proxy, Proxy];
+  for (const proxy of proxies) t.after(() => proxy[Symbol.asyncDispose]());
+  const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`);
+  const address = parseAddress(former.url().replace(/127\.0\.0\.1:\d+/, hosts.join()));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const answered = Promise.withResolvers<void>();
+  const options = {
+    stop: stop.signal,
+    resurveyMs: 100,
+    /** The primary has answered, and the connection to the former one is not open yet. */
+    onRival() {
+      options.resurveyMs = 60_000;
+      answered.resolve();
+    },
+  };
+  const service = new Hosts(address, options);
+
+  toPromoted.isStuck = true;
+  let connections = 0;
+  // The first survey connects first. Then comes the connection to what it has found, which is slow.
+  toFormer.latencyMs = () => (++connections === 2 ? 100 : 0);
+  toFormer.bytesToLive = () => {
+    if (connections === 1) toPromoted.isStuck = false;
+    return Infinity;
+  };
+  const opened = service.open();
+  await answered.promise;
+  const [row] = await (await opened).query(sql`SELECT inet_server_port()`, []);
+  assert.deepEqual(row, [promoted.port]);
+});
+
+it('PostgreSQL: connections stay with their server if others of unknown timelines answer later', async (t) => {
+  const { primary: late } = servers();
+  await using early = await late.twin();
+  for (const server of [late, early]) {
+    await server.query('REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC');
+    await server.query("CREATE ROLE limited LOGIN PASSWORD 'limited'");
+  }
+  await using toLate = await Proxy.to(late.port);
+  const { hosts } = parseAddress(late.url('postgres', toLate.port));
+  const address = parseAddress(early.url().replace(/\/\/[^@]*/, '//limited:limited'));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  toLate.isStuck = true;
+  const service = new Hosts(
+    { ...address, hosts: [...hosts, ...address.hosts] },
+    { stop: stop.signal, resurveyMs: 100 },
+  );
+  const first = await service.open();
+  toLate.isStuck = false;
+  await until('the other server has answered', () => toLate.turns > 3);
+  await until('it is not asked any more', () => !toLate.hasConnections);
+  for (const connection of [first, await service.open()]) {
+    const [row] = await connection.query(sql`SELECT inet_server_port()`, []);
+    assert.deepEqual(row, [early.port]);
+  }
+});
+
 it('PostgreSQL: two primaries on the same timeline are refused, and one server with two addresses is not', async () => {
   const { primary: server } = servers();
   await using copy = await server.twin();

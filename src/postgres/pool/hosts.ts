@@ -79,7 +79,8 @@ export class Hosts {
     try {
       const { place, origin } = await elected;
       const [connection, current] = await this.#connect(place, this.#options.stop);
-      if (current.origin[1] === origin[1] && this.#primary === elected) {
+      const isSame = current.origin[1] === origin[1] && this.#primary === elected;
+      if (isSame && !this.#isFormer(current)) {
         this.#open.set(connection, current);
         void connection.closed.then(() => this.#onClosed(connection));
         return connection;
@@ -89,12 +90,15 @@ export class Hosts {
       this.#forget(elected);
       throw error;
     }
-    // Another host was elected meanwhile, or can have been promoted before this one was started again.
+    // Another host was elected or found meanwhile, or can have been promoted before this one was started again.
     this.#forget(elected);
     return this.open();
   }
 
-  /** Asks all hosts at once for the primary with the highest timeline, and closes connections to any other. */
+  /**
+   * Asks all hosts at once for the primary with the highest timeline, and closes connections to former ones. Servers of
+   * other systems keep theirs, because it is not known which of them is the later primary.
+   */
   async #survey(): Promise<Primary> {
     const [found, failures, isComplete] = await this.#askAll();
     // Servers of other systems are nodes of a cluster, of which any will do.
@@ -119,7 +123,7 @@ export class Hosts {
     }
     this.#timelines.set(system, timeline);
     for (const [connection, { origin }] of this.#open) {
-      if (origin[1] !== start) connection.destroy();
+      if (origin[0] === system && origin[1] !== start) connection.destroy();
     }
     this.#setRival(rival && nameOfPlace(rival));
     if (rival !== undefined || !isComplete) this.#surveyLater();
