@@ -177,6 +177,28 @@ it('PostgreSQL: no connection to a former primary is used if the primary answers
   assert.deepEqual(row, [promoted.port]);
 });
 
+it('PostgreSQL: a server that is verified is found behind a former primary that answers first', async (t) => {
+  const { primary: former, standby: promoted } = servers();
+  await promote();
+  await using slow = await Proxy.to(promoted.port);
+  const address = parseAddress(
+    former.urlWith(promoted).replace(String(promoted.port), `${slow.port}`),
+  );
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const known = { ...address, hosts: [...address.hosts] };
+  const [toFormer] = known.hosts.splice(0, 1);
+  const service = new Hosts(known, { stop: stop.signal, verify: async () => {} });
+  const first = await service.open();
+  assert.ok(toFormer);
+  known.hosts.unshift(toFormer);
+  first.destroy();
+  await first.closed;
+  slow.latencyMs = () => 50;
+  const [row] = await (await service.open()).query(sql`SELECT inet_server_port()`, []);
+  assert.deepEqual(row, [promoted.port]);
+});
+
 it('PostgreSQL: connections stay with their server if others of unknown timelines answer later', async (t) => {
   const { primary: late } = servers();
   await using early = await late.twin();

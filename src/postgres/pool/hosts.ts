@@ -146,7 +146,7 @@ export class Hosts {
         const [connection, primary] = await this.#connect(place, stop);
         void connection.close();
         found[at]?.push(primary);
-        firstFound.resolve(true);
+        if (!this.#isFormer(primary)) firstFound.resolve(true);
       });
       await Promise.all(asking.map((each) => each.catch(failed)));
     });
