@@ -3,6 +3,8 @@
  * was promoted.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { parseAddress } from '../../src/postgres/pool/address.ts';
@@ -29,6 +31,9 @@ const servers = shared(async (t) => {
   const token = await runOk(['token', 'create', 'alice'], { env });
   return { primary, standby, env, token };
 });
+
+const portOf = async (connection: Connection) =>
+  (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
 
 describe('PostgreSQL: a host name with two addresses', { skip: cannotHaveHosts() }, () => {
   for (const [what, isStuck, [useless, good]] of [
@@ -107,8 +112,6 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
     asked++;
     return Infinity;
   };
-  const portOf = async (connection: Connection) =>
-    (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
   const stop = new AbortController();
   t.after(() => stop.abort());
 
@@ -164,17 +167,17 @@ it('PostgreSQL: no connection to a former primary is used if the primary answers
   const service = new Hosts(address, options);
 
   toPromoted.isStuck = true;
-  let connections = 0;
-  // The first survey connects first. Then comes the connection to what it has found, which is slow.
-  toFormer.latencyMs = () => (++connections === 2 ? 100 : 0);
-  toFormer.bytesToLive = () => {
-    if (connections === 1) toPromoted.isStuck = false;
-    return Infinity;
+  const first = await service.open();
+  assert.equal(await portOf(first), former.port);
+  toFormer.latencyMs = () => {
+    toFormer.latencyMs = () => 0;
+    toPromoted.isStuck = false;
+    return 100; // for this connection
   };
-  const opened = service.open();
+  const second = service.open();
   await answered.promise;
-  const [row] = await (await opened).query(sql`SELECT inet_server_port()`, []);
-  assert.deepEqual(row, [promoted.port]);
+  assert.equal(await portOf(await second), promoted.port);
+  await first.closed;
 });
 
 it('PostgreSQL: a server that is verified is found behind a former primary that answers first', async (t) => {
@@ -195,8 +198,38 @@ it('PostgreSQL: a server that is verified is found behind a former primary that 
   first.destroy();
   await first.closed;
   slow.latencyMs = () => 50;
-  const [row] = await (await service.open()).query(sql`SELECT inet_server_port()`, []);
-  assert.deepEqual(row, [promoted.port]);
+  assert.equal(await portOf(await service.open()), promoted.port);
+});
+
+it('PostgreSQL: an address that leads to another server each time can be used', async (t) => {
+  const { primary: one } = servers();
+  await using other = await one.twin();
+  const ports = [one.port, other.port];
+  let accepted = 0;
+  const balancer = createServer((client) => {
+    const server = connect(ports[accepted++ % 2] ?? 0, '127.0.0.1');
+    client.pipe(server).pipe(client);
+    for (const socket of [client, server]) {
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          client.destroy();
+          server.destroy();
+        });
+    }
+  });
+  balancer.listen(0, '127.0.0.1');
+  await once(balancer, 'listening');
+  t.after(() => balancer.close());
+  const { port } = balancer.address() as AddressInfo; // it listens on a port
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const service = new Hosts(parseAddress(one.url('postgres', port)), { stop: stop.signal });
+  for (let opened = 0; opened < 5; opened++) {
+    const connection = await service.open();
+    assert.ok(ports.includes(Number(await portOf(connection))));
+  }
+  for (const connection of service.connections) connection.destroy();
 });
 
 it('PostgreSQL: connections stay with their server if others of unknown timelines answer later', async (t) => {
@@ -221,8 +254,7 @@ it('PostgreSQL: connections stay with their server if others of unknown timeline
   await until('the other server has answered', () => toLate.turns > 3);
   await until('it is not asked any more', () => !toLate.hasConnections);
   for (const connection of [first, await service.open()]) {
-    const [row] = await connection.query(sql`SELECT inet_server_port()`, []);
-    assert.deepEqual(row, [early.port]);
+    assert.equal(await portOf(connection), early.port);
   }
 });
 
