@@ -74,6 +74,30 @@ describe('the limit on the rate of requests', () => {
     assert.equal((await another('GET', '/plants')).status, 200);
   });
 
+  it('counts at most one request with a token that was deleted since it was known', async (t) => {
+    let isDeleted = false;
+    const { as, token } = await startApp(t, {
+      limits: limitedTo(perHour(4)),
+      wrap: (storage) =>
+        override(storage, {
+          identity: {
+            identify: async (...args) =>
+              isDeleted ? undefined : storage.identity.identify(...args),
+          },
+        }),
+    });
+    const alice = as(await token('alice'));
+    const { json } = await alice('POST', '/tokens');
+    const leaked = as((json as { token: string }).token);
+    assert.equal((await leaked('GET', '/plants')).status, 200);
+    isDeleted = true;
+    for (let sent = 0; sent < 5; sent++) {
+      assert.equal((await leaked('GET', '/plants')).status, 401);
+    }
+    isDeleted = false;
+    assert.equal((await alice('GET', '/plants')).status, 200);
+  });
+
   it('logs once a minute whose requests are refused', async (t) => {
     const entries: Record<string, unknown>[] = [];
     const log = pino({ base: null }, { write: (line) => void entries.push(JSON.parse(line)) });

@@ -3,6 +3,8 @@
  * was promoted.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { parseAddress } from '../../src/postgres/pool/address.ts';
@@ -29,6 +31,9 @@ const servers = shared(async (t) => {
   const token = await runOk(['token', 'create', 'alice'], { env });
   return { primary, standby, env, token };
 });
+
+const portOf = async (connection: Connection) =>
+  (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
 
 describe('PostgreSQL: a host name with two addresses', { skip: cannotHaveHosts() }, () => {
   for (const [what, isStuck, [useless, good]] of [
@@ -107,8 +112,6 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
     asked++;
     return Infinity;
   };
-  const portOf = async (connection: Connection) =>
-    (await connection.query(sql`SELECT inet_server_port()`, []))[0]?.[0];
   const stop = new AbortController();
   t.after(() => stop.abort());
 
@@ -139,6 +142,120 @@ it('PostgreSQL: a former primary is reported until it stops, and replaced once t
   await former.stop();
   await until('it is gone', () => reported.length > 1);
   assert.deepEqual(reported, [hosts[0], undefined]);
+});
+
+it('PostgreSQL: no connection to a former primary is used if the primary answers meanwhile', async (t) => {
+  const { primary: former, standby: promoted } = servers();
+  await promote();
+  const proxies = await Promise.all([former, promoted].map(({ port }) => Proxy.to(port)));
+  const [toFormer, toPromoted] = proxies as [Proxy, Proxy];
+  for (const proxy of proxies) t.after(() => proxy[Symbol.asyncDispose]());
+  const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`);
+  const address = parseAddress(former.url().replace(/127\.0\.0\.1:\d+/, hosts.join()));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const answered = Promise.withResolvers<void>();
+  const options = {
+    stop: stop.signal,
+    resurveyMs: 100,
+    /** The primary has answered, and the connection to the former one is not open yet. */
+    onRival() {
+      options.resurveyMs = 60_000;
+      answered.resolve();
+    },
+  };
+  const service = new Hosts(address, options);
+
+  toPromoted.isStuck = true;
+  const first = await service.open();
+  assert.equal(await portOf(first), former.port);
+  toFormer.latencyMs = () => {
+    toFormer.latencyMs = () => 0;
+    toPromoted.isStuck = false;
+    return 100; // for this connection
+  };
+  const second = service.open();
+  await answered.promise;
+  assert.equal(await portOf(await second), promoted.port);
+  await first.closed;
+});
+
+it('PostgreSQL: a server that is verified is found behind a former primary that answers first', async (t) => {
+  const { primary: former, standby: promoted } = servers();
+  await promote();
+  await using slow = await Proxy.to(promoted.port);
+  const address = parseAddress(
+    former.urlWith(promoted).replace(String(promoted.port), `${slow.port}`),
+  );
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const known = { ...address, hosts: [...address.hosts] };
+  const [toFormer] = known.hosts.splice(0, 1);
+  const service = new Hosts(known, { stop: stop.signal, verify: async () => {} });
+  const first = await service.open();
+  assert.ok(toFormer);
+  known.hosts.unshift(toFormer);
+  first.destroy();
+  await first.closed;
+  slow.latencyMs = () => 50;
+  assert.equal(await portOf(await service.open()), promoted.port);
+});
+
+it('PostgreSQL: an address that leads to another server each time can be used', async (t) => {
+  const { primary: one } = servers();
+  await using other = await one.twin();
+  const ports = [one.port, other.port];
+  let accepted = 0;
+  const balancer = createServer((client) => {
+    const server = connect(ports[accepted++ % 2] ?? 0, '127.0.0.1');
+    client.pipe(server).pipe(client);
+    for (const socket of [client, server]) {
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          client.destroy();
+          server.destroy();
+        });
+    }
+  });
+  balancer.listen(0, '127.0.0.1');
+  await once(balancer, 'listening');
+  t.after(() => balancer.close());
+  const { port } = balancer.address() as AddressInfo; // it listens on a port
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const service = new Hosts(parseAddress(one.url('postgres', port)), { stop: stop.signal });
+  for (let opened = 0; opened < 5; opened++) {
+    const connection = await service.open();
+    assert.ok(ports.includes(Number(await portOf(connection))));
+  }
+  for (const connection of service.connections) connection.destroy();
+});
+
+it('PostgreSQL: connections stay with their server if others of unknown timelines answer later', async (t) => {
+  const { primary: late } = servers();
+  await using early = await late.twin();
+  for (const server of [late, early]) {
+    await server.query('REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC');
+    await server.query("CREATE ROLE limited LOGIN PASSWORD 'limited'");
+  }
+  await using toLate = await Proxy.to(late.port);
+  const { hosts } = parseAddress(late.url('postgres', toLate.port));
+  const address = parseAddress(early.url().replace(/\/\/[^@]*/, '//limited:limited'));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  toLate.isStuck = true;
+  const service = new Hosts(
+    { ...address, hosts: [...hosts, ...address.hosts] },
+    { stop: stop.signal, resurveyMs: 100 },
+  );
+  const first = await service.open();
+  toLate.isStuck = false;
+  await until('the other server has answered', () => toLate.turns > 3);
+  await until('it is not asked any more', () => !toLate.hasConnections);
+  for (const connection of [first, await service.open()]) {
+    assert.equal(await portOf(connection), early.port);
+  }
 });
 
 it('PostgreSQL: two primaries on the same timeline are refused, and one server with two addresses is not', async () => {

@@ -139,6 +139,7 @@ export class Authentication {
       };
       const grant = await this.#storage.identify(credential, former, readPage && readAhead);
       if (grant === undefined) {
+        this.#known.delete(entry.header); // so that what is sent with it is no longer charged to its family
         throw refused('There is no such token. Check that it was created for this service.');
       }
       if (grant !== former) this.#known.set(entry.header, { ...entry, grant });

@@ -28,6 +28,7 @@ const originSql = sql<Origin>`
 
 /** A server that accepts writes. */
 interface Primary {
+  connection: Connection;
   place: Place;
   origin: Origin;
 }
@@ -75,29 +76,60 @@ export class Hosts {
 
   /** Connects to the primary. */
   async open(): Promise<Connection> {
-    const elected = (this.#primary ??= this.#survey());
+    const elected = this.#primary;
+    if (elected === undefined) return this.#elect();
     try {
       const { place, origin } = await elected;
-      const [connection, current] = await this.#connect(place, this.#options.stop);
+      const current = await this.#connect(place, this.#options.stop);
       const isSame = current.origin[1] === origin[1] && this.#primary === elected;
-      if (isSame && !this.#isFormer(current)) {
-        this.#open.set(connection, current);
-        void connection.closed.then(() => this.#onClosed(connection));
-        return connection;
-      }
-      connection.destroy();
+      if (isSame && !this.#isFormer(current)) return this.#track(current);
+      current.connection.destroy();
     } catch (error) {
       this.#forget(elected);
       throw error;
     }
-    // Another host was found meanwhile, or can have been promoted before this one was started again.
+    // Another host was elected or found meanwhile, or can have been promoted before this one was started again.
     this.#forget(elected);
     return this.open();
   }
 
-  /** Asks all hosts at once for the primary with the highest timeline, and closes connections to any other. */
+  /** Uses the connection of the survey, because an address can lead to another server each time. */
+  async #elect(): Promise<Connection> {
+    const elected = this.#survey();
+    this.#primary = elected;
+    try {
+      return this.#track(await elected);
+    } catch (error) {
+      this.#forget(elected);
+      throw error;
+    }
+  }
+
+  #track(primary: Primary): Connection {
+    const { connection } = primary;
+    this.#open.set(connection, primary);
+    void connection.closed.then(() => this.#onClosed(connection));
+    if (this.#options.stop.aborted) connection.destroy();
+    return connection;
+  }
+
+  /**
+   * Asks all hosts at once for the primary with the highest timeline, and closes connections to former ones. Servers of
+   * other systems keep theirs, because it is not known which of them is the later primary.
+   */
   async #survey(): Promise<Primary> {
     const [found, failures, isComplete] = await this.#askAll();
+    let best: Primary | undefined;
+    try {
+      return (best = this.#bestOf(found, failures, isComplete));
+    } finally {
+      for (const { connection } of found) {
+        if (connection !== best?.connection) void connection.close();
+      }
+    }
+  }
+
+  #bestOf(found: readonly Primary[], failures: readonly Failure[], isComplete: boolean): Primary {
     // Servers of other systems are nodes of a cluster, of which any will do.
     const first = found.find((primary) => !this.#isFormer(primary)) ?? found[0];
     const [best, ...others] = found
@@ -120,7 +152,7 @@ export class Hosts {
     }
     this.#timelines.set(system, timeline);
     for (const [connection, { origin }] of this.#open) {
-      if (origin[1] !== start) connection.destroy();
+      if (origin[0] === system && origin[1] !== start) connection.destroy();
     }
     this.#setRival(rival && nameOfPlace(rival));
     if (rival !== undefined || !isComplete) this.#surveyLater();
@@ -140,10 +172,10 @@ export class Hosts {
       const failed = (error: unknown) => void failures.push({ host, error });
       const places = (await placesOf(host).catch(failed)) ?? [];
       const asking = places.map(async (place) => {
-        const [connection, primary] = await this.#connect(place, stop);
-        void connection.close();
+        const primary = await this.#connect(place, stop);
+        if (over.signal.aborted) return primary.connection.destroy();
         found[at]?.push(primary);
-        firstFound.resolve(true);
+        if (!this.#isFormer(primary)) firstFound.resolve(true);
       });
       await Promise.all(asking.map((each) => each.catch(failed)));
     });
@@ -156,10 +188,10 @@ export class Hosts {
     return [found.flat(), failures, isComplete];
   }
 
-  #connect(place: Place, stop: AbortSignal): Promise<[Connection, Primary]> {
+  #connect(place: Place, stop: AbortSignal): Promise<Primary> {
     return Connection.open(this.#address, place, stop, async (connection) => {
       await this.#options.verify?.(connection);
-      return [connection, { place, origin: await readOrigin(connection, place) }];
+      return { connection, place, origin: await readOrigin(connection, place) };
     });
   }
 
@@ -187,7 +219,11 @@ export class Hosts {
     const { stop, resurveyMs = defaultResurveyMs } = this.#options;
     clearTimeout(this.#nextSurvey);
     this.#nextSurvey = setTimeout(() => {
-      if (!stop.aborted) this.#survey().catch(() => this.#surveyLater());
+      if (stop.aborted) return;
+      this.#survey().then(
+        ({ connection }) => void connection.close(),
+        () => this.#surveyLater(),
+      );
     }, resurveyMs).unref();
   }
 }
