@@ -28,7 +28,15 @@ const unchangedKinds: readonly string[] = [
   'storage-unavailable',
 ];
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+/** Those of the service. With another one, such as 202, a proxy can have kept the request for later. */
+const successStatuses = {
+  GET: [200],
+  PATCH: [200],
+  POST: [200, 201],
+  PUT: [200, 201],
+  DELETE: [204],
+};
+type Method = keyof typeof successStatuses;
 
 export interface Reply<T> {
   status: number;
@@ -120,11 +128,12 @@ export class Call {
       throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
     }
     const json = parse(text);
-    const isSuccess = method === 'DELETE' ? status === 204 : response.ok && json !== undefined;
-    if (isSuccess) return { status, headers, json: json as T }; // see above
+    const isExpected = successStatuses[method].includes(status);
+    if (isExpected && (json !== undefined || status === 204)) {
+      return { status, headers, json: json as T }; // see above
+    }
     // A list that fails ends early, and some proxies hide that.
-    const isCut =
-      response.ok && json === undefined && headers.get('content-type')?.includes('json');
+    const isCut = isExpected && headers.get('content-type')?.includes('json');
     throw this.error(isCut ? networkFailure(address) : failureOf(response, json));
   }
 

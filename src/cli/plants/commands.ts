@@ -2,13 +2,9 @@
  * The commands that use a running service.
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
-import { maxId } from '../../plants/ids.ts';
 import { plantFields, shownFields } from '../../plants/fields.ts';
-import { Name, Tag, type PlantField } from '../../plants/plant.ts';
-import { examples, flag, integer, parseBaseUrl, parserOf } from '../options.ts';
-
-/** An id, or a number of plants, which cannot be larger. */
-const parsePositive = integer(1, maxId);
+import { Tag, type PlantField } from '../../plants/plant.ts';
+import { examples, flag, integer, parseBaseUrl, parseId, parseName, parserOf } from '../options.ts';
 
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
@@ -39,13 +35,13 @@ export function addPlantsCommands(plantStore: Command): void {
         'only deleted plants that you can restore, the newest first',
       ).conflicts(['fields', 'tag', 'search']),
     )
-    .option('--limit <number>', 'maximum number of plants', parsePositive)
+    .option('--limit <number>', 'maximum number of plants', parseId)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(async (options) => (await import('./list.ts')).listPlants(options));
 
   plantsCommand(plants, 'get', ['plant-store plants get 40'])
     .description('show a plant: a table on a terminal, otherwise JSON')
-    .argument('<id>', 'id of the plant', parsePositive)
+    .argument('<id>', 'id of the plant', parseId)
     .action(async (id, options) => (await import('./plants.ts')).getPlant(id, options));
 
   plantsCommand(plants, 'add', [
@@ -55,7 +51,7 @@ export function addPlantsCommands(plantStore: Command): void {
     .description('add a plant')
     .argument('<name>', 'name of the plant')
     .option('--tag <text>', 'tag of the plant')
-    .option('--id <number>', 'id of the plant; without it, the service assigns one', parsePositive)
+    .option('--id <number>', 'id of the plant; without it, the service assigns one', parseId)
     .action(async (name, options) => (await import('./plants.ts')).addPlant(name, options));
 
   plantsCommand(plants, 'edit', [
@@ -63,19 +59,19 @@ export function addPlantsCommands(plantStore: Command): void {
     "plant-store plants edit 40 --tag ''",
   ])
     .description('change the name or the tag of a plant')
-    .argument('<id>', 'id of the plant', parsePositive)
-    .option('--name <text>', 'new name', parserOf(Name))
+    .argument('<id>', 'id of the plant', parseId)
+    .option('--name <text>', 'new name', parseName)
     .option('--tag <text>', 'new tag; an empty text removes the tag', parserOf(Tag))
     .action(async (id, options) => (await import('./plants.ts')).editPlant(id, options));
 
   plantsCommand(plants, 'restore', ['plant-store plants restore 40'])
     .description('bring a deleted plant back as it was')
-    .argument('<id>', 'id of the plant', parsePositive)
+    .argument('<id>', 'id of the plant', parseId)
     .action(async (id, options) => (await import('./plants.ts')).restorePlant(id, options));
 
   plantsCommand(plants, 'history', ['plant-store plants history 40'])
     .description('show who changed a plant, and when, the newest change first')
-    .argument('<id>', 'id of the plant', parsePositive)
+    .argument('<id>', 'id of the plant', parseId)
     .action(async (id, options) => (await import('./plants.ts')).showHistory(id, options));
 
   plantsCommand(plants, 'rm', [
@@ -135,5 +131,5 @@ function parseFields(text: string): PlantField[] {
 }
 
 function parseIds(text: string, ids: readonly number[] = []): number[] {
-  return [...ids, parsePositive(text)];
+  return [...ids, parseId(text)];
 }

@@ -17,8 +17,6 @@ import { withStore, type StoreOptions } from './store.ts';
 /** What a history shows of the plant before a change. */
 const pastFields = [...textFields, 'owner'] as const;
 
-const headingsOf = (fields: readonly string[]) => fields.map((field) => field.toUpperCase());
-
 /** Plants that are deleted at the same time. */
 const concurrency = 32;
 
@@ -26,7 +24,7 @@ export async function getPlant(id: number, { json, ...options }: StoreOptions): 
   await withStore(options, async (store) => {
     const plant = await store.get(id, { fields: plantFields });
     if (json || !io.stdout.isTTY) print(printableJson(plant));
-    else print(tableOf(headingsOf(plantFields), [plantFields.map((field) => plant[field])]));
+    else print(tableOf(plantFields, [plantFields.map((field) => plant[field])]));
   });
 }
 
@@ -84,8 +82,8 @@ export async function showHistory(id: number, { json, ...options }: StoreOptions
       event,
       ...pastFields.map((field) => before?.[field] ?? ''),
     ]);
-    const headings = headingsOf(pastFields).map((heading) => `${heading} BEFORE`);
-    print(tableOf(['AT', 'USER', 'CHANGE', ...headings], rows));
+    const headings = pastFields.map((field) => `${field}Before`);
+    print(tableOf(['at', 'user', 'change', ...headings], rows));
     const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
     if (isCut) printError(`Only the latest ${maxHistory} changes are shown.`);
   });
