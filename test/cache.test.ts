@@ -2,27 +2,6 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { Cache } from '../src/shared/cache.ts';
 
-it('reads once for each key, until it is cleared', () => {
-  const cache = new Cache<{ n: number }>(10);
-  let reads = 0;
-  const load = (key: string) => cache.getOrLoad(key, () => ({ n: ++reads }));
-  assert.deepEqual([load('a').n, load('b').n, load('a').n], [1, 2, 1]);
-  cache.clear();
-  assert.equal(load('a').n, 3);
-});
-
-it('does not cache a miss', () => {
-  const cache = new Cache<{ n: number }>(10);
-  assert.equal(
-    cache.getOrLoad('a', () => undefined),
-    undefined,
-  );
-  assert.deepEqual(
-    cache.getOrLoad('a', () => ({ n: 1 })),
-    { n: 1 },
-  );
-});
-
 it('evicts the oldest when the total weight is too large', () => {
   const cache = new Cache<{ text: string }>(10, ({ text }) => text.length);
   const reads: string[] = [];

@@ -3,7 +3,7 @@
  * the log, as tests that every storage runs.
  */
 import assert from 'node:assert/strict';
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { scopes, type Caller } from '../src/access/access.ts';
@@ -19,7 +19,6 @@ import {
 import { entityTag } from '../src/plants/entity-tag.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
-import { seededRandom } from './support/random.ts';
 import { listOf, openAgain, ownScene, rejectsWith, type Scene } from './support/scene.ts';
 import type { StorageName } from './support/storages.ts';
 import { until } from './support/until.ts';
@@ -73,38 +72,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       assert.equal((await storage.plants.find(alice, 1))?.name, 'a');
       await share('alice', 'bob', 'write');
       assert.ok(await storage.plants.restore(before, 2));
-    });
-
-    it('are refused if their condition does not hold, and so are deletions', async () => {
-      const { storage, callers } = scene();
-      const [alice, bob] = await callers('alice', 'bob');
-      const first = await storage.plants.create(alice, { name: 'a' });
-      const { id } = first;
-      const condition = { match: [entityTag(first)] };
-      const second = await storage.plants.update(alice, id, { name: 'b' }, { condition });
-      assert.ok(second);
-      const now = entityTag(second);
-      for (const wrong of [
-        condition,
-        { match: [] },
-        { match: ['x'] },
-        { noneMatch: ['x', now] },
-        { noneMatch: 'any' },
-        { match: [now], noneMatch: [now] },
-      ] as const) {
-        const options = { condition: wrong };
-        const update = storage.plants.update(alice, id, { name: 'c' }, options);
-        await rejectsWith('precondition-failed', update);
-        await rejectsWith('precondition-failed', storage.plants.delete(alice, id, options));
-        assert.equal(await storage.plants.update(bob, id, { name: 'c' }, options), undefined);
-        assert.equal(await storage.plants.delete(bob, id, options), false);
-      }
-      assert.deepEqual(await storage.plants.find(alice, id), second);
-      // It holds again after a change back, because it protects the same.
-      await storage.plants.update(alice, id, { name: 'a' });
-      assert.ok(await storage.plants.update(alice, id, { tag: 't' }, { condition }));
-      const both = { match: ['x', entityTag({ ...first, tag: 't' })], noneMatch: [now] };
-      assert.equal(await storage.plants.delete(alice, id, { condition: both }), true);
     });
 
     it('let one of 32 with the same condition through, from two processes', async () => {
@@ -190,21 +157,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       await storage.plants.create(again, { name: 'new', id: 1 });
       await storage.plants.delete(again, 1);
       assert.equal((await storage.plants.restore(again, 1))?.name, 'new');
-    });
-
-    it('bring a plant back once, if several try', async () => {
-      const { storage, other, caller } = scene();
-      const processes = [storage, other];
-      const alice = await caller('alice');
-      const { id } = await storage.plants.create(alice, { name: 'a' });
-      await storage.plants.delete(alice, id);
-      const outcomes = await Promise.allSettled(
-        Array.from({ length: 16 }, async (_, at) => processes[at % 2]?.plants.restore(alice, id)),
-      );
-      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
-      const reasons = outcomes.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-      assert.ok(reasons.every((reason) => isProblem(reason, 'id-taken')));
-      assert.equal((await listOf(storage, alice)).length, 1);
     });
   });
 
@@ -304,44 +256,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
         [2],
       );
       assert.equal(steps, 1);
-    });
-
-    it('agrees with restores, after random changes of several users', async () => {
-      const { storage, other, caller, callers, share } = scene();
-      const [alice, bob] = await callers('alice', 'bob');
-      const maria = await caller('maria', 'manager');
-      await share('alice', 'carol', 'write');
-      const users = [alice, bob, maria, await caller('carol')];
-      const ids = Array.from({ length: 8 }, (_, at) => at + 1);
-      const seed = randomInt(2 ** 31);
-      const random = seededRandom(seed);
-      const pick = <T>(all: readonly T[]): T =>
-        all[Math.floor(random() * all.length)] ?? assert.fail();
-      const changeOnce = async () => {
-        const [{ plants }, who, id] = [pick([storage, other]), pick(users), pick(ids)];
-        const change = pick(['create', 'delete', 'delete', 'restore', 'update']);
-        if (change === 'create') await plants.create(who, { name: `n${random()}`, id });
-        if (change === 'delete') await plants.delete(who, id);
-        if (change === 'restore') await plants.restore(who, id);
-        if (change === 'update') await plants.update(who, id, { name: `m${random()}` });
-      };
-      for (let round = 0; round < 6; round++) {
-        for (let step = 0; step < 4; step++) {
-          await Promise.allSettled(Array.from({ length: 5 }, changeOnce));
-        }
-        for (const who of users) {
-          const inBin = (await idsInBin(storage, who, 2)).toSorted((a, b) => a - b);
-          const restored: number[] = [];
-          for (const id of ids) {
-            const plant = await storage.plants.restore(who, id).catch((error: unknown) => {
-              if (!isProblem(error, 'id-taken')) throw error;
-            });
-            if (plant !== undefined) restored.push(plant.id);
-          }
-          assert.deepEqual(inBin, restored, `seed ${seed}, round ${round}, user ${who.user}`);
-          for (const id of restored) await storage.plants.delete(who, id);
-        }
-      }
     });
 
     it('is found behind any number of deletions that are not in it', async () => {
@@ -533,48 +447,6 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
         changes: [],
         next: undefined,
       });
-    });
-
-    it('has each of many concurrent changes once', async () => {
-      const { storage, other, store, caller } = scene();
-      const processes = [storage, other];
-      const alice = await caller('alice');
-      await Promise.all(
-        Array.from({ length: 60 }, async (_, at) => {
-          const { plants } = processes[at % 2] ?? storage;
-          await plants.create(alice, { name: `n${at}`, id: at + 1 });
-          await plants.update(alice, at + 1, { name: `m${at}` });
-          if (at % 3 === 0) await plants.delete(alice, at + 1);
-        }),
-      );
-      const changes = await listAll(storage, { store, user: 'alice' }, 7);
-      assert.equal(changes.length, 140);
-      const positions = changes.map(({ position }) => position);
-      assert.deepEqual(
-        positions,
-        positions.toSorted((a, b) => a - b),
-      );
-      assert.equal(new Set(positions).size, positions.length);
-      for (const [id, ofPlant] of Map.groupBy(changes, ({ plant = 0 }) => plant)) {
-        const events = ['created', 'updated', ...(id % 3 === 1 ? ['deleted'] : [])];
-        assert.deepEqual(
-          ofPlant.map(({ event }) => event),
-          events,
-        );
-      }
-    });
-
-    it('has nothing of a refused change', async () => {
-      const { storage, store, caller } = scene();
-      const alice = await caller('alice');
-      const { id } = await storage.plants.create(alice, { name: 'a' });
-      await rejectsWith('id-taken', storage.plants.create(alice, { name: 'b', id }));
-      await rejectsWith('id-taken', storage.plants.restore(alice, id));
-      const options = { condition: { match: ['x'] } };
-      await rejectsWith('precondition-failed', storage.plants.delete(alice, id, options));
-      await storage.plants.update(alice, id, { name: 'a' });
-      await storage.plants.delete(alice, id + 1);
-      assert.equal((await listAll(storage, { store, user: 'alice' })).length, 1);
     });
 
     it('shows nothing that is too old, even if nobody writes', async (t) => {

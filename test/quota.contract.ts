@@ -40,35 +40,6 @@ export function quotaContract(engine: StorageName, scene: () => Scene): void {
       assert.equal(await create(storage, bob), 9);
     });
 
-    it('are filled exactly by creates of several processes', async (t) => {
-      const { database, callers, caller } = scene();
-      const quotas = { perUser: 20, perStore: 50 };
-      const storages = [await open(t, database, quotas), await open(t, database, quotas)] as const;
-      const users = await callers('alice', 'bob', 'carol');
-      for (const id of [1, 2, 3]) assert.equal(await create(storages[0], users[0], id), id);
-
-      const asked = Array.from({ length: 64 }, (_, at) => {
-        const storage = storages[at % 2 === 0 ? 0 : 1];
-        const id = at % 4 === 0 ? 1 + (at % 3) : at % 4 === 1 ? 1_000 + at : undefined;
-        return Promise.all(users.map((user, of) => create(storage, user, id && id + of * 100)));
-      });
-      const outcomes = await Promise.all(asked);
-      const created = users.map((_, of) => outcomes.map((each) => each[of] ?? '').filter(isId));
-      const stored = await idsOf(storages[0], await caller('manager', 'manager'));
-      assert.equal(stored.length, 50);
-      const all = [1, 2, 3, ...created.flat()];
-      assert.deepEqual(
-        all.toSorted((a, b) => a - b),
-        stored,
-      );
-      const counts = created.map(({ length }) => length);
-      assert.ok((counts[0] ?? 0) <= 17 && counts.every((count) => count <= 20), counts.join());
-      const others = new Set(outcomes.flat().filter((outcome) => !isId(outcome)));
-      for (const reason of others)
-        assert.ok(['id-taken', userFull(20), storeFull(50)].includes(reason));
-      assert.ok(others.has('id-taken'));
-    });
-
     for (const scope of ['user', 'store'] as const) {
       it(`refuse no create while a ${scope} has room, and are never exceeded`, async (t) => {
         t.diagnostic(`PLANT_STORE_TEST_SEED=${firstSeed}`);

@@ -219,43 +219,6 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       }
     });
 
-    it('find names and tags that contain a text, whatever its case and accents', async () => {
-      for (const role of ['member', 'manager'] as const) {
-        const { storage, caller } = scene();
-        const [alice, bob] = [await caller('alice', role), await caller('bob')];
-        const names = ['Łódź rose', 'Aloe', 'ROSE', 'Straße', '100% aloe_', '장미', 'İris'];
-        for (const [at, name] of names.entries()) {
-          const tag = at % 2 === 0 ? 'Blüte' : 'leaf';
-          await create(storage, alice, { id: at + 1, name, tag });
-        }
-        await create(storage, bob, { id: 100, name: 'rose of bob' });
-        const bobs = role === 'manager' ? [100] : [];
-        const searches: [Partial<PlantQuery>, number[]][] = [
-          [{ q: 'Rosé' }, [1, 3, ...bobs]],
-          [{ q: 'lodz' }, [1]],
-          [{ q: 'ALOE' }, [2, 5]],
-          [{ q: 'strasse' }, [4]],
-          [{ q: 'bluete' }, []],
-          [{ q: 'blute' }, [1, 3, 5, 7]],
-          [{ q: 'LEAF' }, [2, 4, 6]],
-          [{ q: '%' }, [5]],
-          [{ q: '_' }, [5]],
-          [{ q: 'a*e' }, []],
-          [{ q: '장' }, [6]],
-          [{ q: 'iris' }, [7]],
-          [{ q: 'ŧ' }, [1, 3, 4, 5, 7]],
-          [{ q: 'rose', tag: 'Blüte' }, [1, 3]],
-          [{ q: 'aloe', tag: 'leaf' }, [2]],
-          [{ q: 'aloe', tag: 'blüte' }, []],
-          [{ q: 'blute', limit: 2 }, [1, 3]],
-          [{ q: 'blute', limit: 2, after: 3 }, [5, 7]],
-          [{ q: 'blute', after: 7 }, []],
-        ];
-        for (const [query, expected] of searches)
-          assert.deepEqual(await idsOf(storage, alice, query), expected, JSON.stringify(query));
-      }
-    });
-
     it('find the plants with a tag or a text among many, and report if more follow', async (t) => {
       const { storage, database, callers, caller } = await ownScene(t, engine);
       const [alice, bob] = await callers('alice', 'bob');
@@ -363,92 +326,6 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(page, { json: '{"id":1}', next: 1 });
       const none = await storage.plants.list(alice, { after: 9, limit: 10, fields: defaultFields });
       assert.deepEqual(none, { json: '', next: undefined });
-    });
-
-    it('are those of each user, role, field and limit, also if they are cached', async () => {
-      const { storage, caller, callers } = scene();
-      const [alice, bob] = await callers('alice', 'bob');
-      const manager = await caller('eve', 'manager');
-      const first = await create(storage, alice, { name: 'a' });
-      const second = await create(storage, bob, { name: 'b' });
-      for (let round = 0; round < 2; round++) {
-        assert.deepEqual(await listOf(storage, alice), [first]);
-        assert.deepEqual(await listOf(storage, bob), [second]);
-        assert.deepEqual(await listOf(storage, manager, { limit: 20 }), [first, second]);
-        assert.deepEqual(await listOf(storage, manager, { limit: 1 }), [first]);
-        assert.deepEqual(await listOf(storage, manager, { limit: 20, tag: 'none' }), []);
-        for (const [fields, json] of [
-          [['id'], '{"id":1},{"id":2}'],
-          [['name'], '{"name":"a"},{"name":"b"}'],
-        ] as const) {
-          const page = await storage.plants.list(manager, { after: 0, limit: 20, fields });
-          assert.equal(page.json, json);
-        }
-      }
-    });
-
-    it('have every completed change of all owners in reach, in every process', async () => {
-      const { storage, other, callers, token } = scene();
-      const { caller: aliceAt } = await token('alice');
-      const [bob, carol] = await callers('bob', 'carol');
-      for (const [writing, reading] of [
-        [storage, storage],
-        [storage, other],
-        [other, storage],
-      ] as const) {
-        // Each page is read twice, so that every cache is in use.
-        const page = async (others: readonly Caller[]) => {
-          const alice = await aliceAt(reading);
-          const reach = () => listOf(reading, reaching([alice, ...others], alice), { limit: 20 });
-          const first = await reach();
-          assert.deepEqual(await reach(), first);
-          return first;
-        };
-        const [own, before, wider] = [await page([]), await page([bob]), await page([bob, carol])];
-        const bobs = await create(writing, bob, { name: 'b' });
-        assert.deepEqual(await page([bob]), [...before, bobs]);
-        await writing.plants.update(bob, bobs.id, { name: 'new' });
-        bobs.name = 'new';
-        const carols = await create(writing, carol, { name: 'c' });
-        assert.deepEqual(await page([bob]), [...before, bobs]);
-        assert.deepEqual(await page([bob, carol]), [...wider, bobs, carols]);
-        await writing.plants.delete(bob, bobs.id);
-        assert.deepEqual(await page([bob]), before);
-        assert.deepEqual(await page([bob, carol]), [...wider, carols]);
-        // For a cached caller, on the connection of the write.
-        const alice = await aliceAt(writing);
-        const listed = () => listOf(writing, alice, { limit: 20 });
-        assert.deepEqual(await listed(), own);
-        const added = await create(writing, alice, { name: 'own' });
-        assert.deepEqual([await page([]), await listed()], [[added], [added]]);
-        await writing.plants.delete(alice, added.id);
-        assert.deepEqual([await page([]), await listed()], [own, own]);
-      }
-    });
-
-    it('reach as far as the caller can read, and deletions as far as they can write', async () => {
-      const { storage, callers } = scene();
-      // Alice is the last: a caller whose grants may have changed is identified again.
-      const [carol, bob, alice] = await callers('carol', 'bob', 'alice');
-      const plants: Plant[] = [];
-      for (const [at, who] of [alice, bob, carol].entries())
-        plants.push(await create(storage, who, { name: `n${at}` }));
-      const both = reaching([alice, bob], alice);
-      const reader = { ...both, write: alice.write };
-      assert.deepEqual(await find(storage, both, 2), plants[1]);
-      for (const id of [3, 4]) {
-        assert.equal(await find(storage, both, id), undefined);
-        assert.equal(await storage.plants.delete(both, id), false);
-      }
-      assert.deepEqual(await find(storage, reader, 2), plants[1]);
-      await rejectsWith('plant-read-only', storage.plants.delete(reader, 2));
-
-      const deletes = [1, 2, 3, 2].map((id) => storage.plants.delete(both, id));
-      assert.deepEqual(await Promise.all(deletes), [true, true, false, false]);
-      for (const who of [both, bob]) assert.deepEqual(await listOf(storage, who), []);
-      assert.deepEqual(await listOf(storage, carol), [plants[2]]);
-      const own = await create(storage, both, { name: 'd' });
-      assert.deepEqual(await listOf(storage, alice), [own]);
     });
   });
 

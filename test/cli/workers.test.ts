@@ -24,27 +24,6 @@ describe('serve --workers', () => {
     startService(t, { args: ['--workers', String(workers), '--log-level', 'debug'] }),
   );
 
-  it('shows the acknowledged changes of any process in every process', async () => {
-    const { path, request } = started();
-    const connections = [...(await connectionToEach(started())).values()];
-    const ids: number[] = [];
-    for (let round = 0; round < 5; round++) {
-      for (const writer of connections) {
-        assert.equal(await statusOf(writer, request('POST /plants', { body })), 201);
-        ids.push(ids.length + 1);
-        for (const reader of connections) {
-          reader.write(request('GET /plants?fields=id&limit=100'));
-          const list = JSON.parse((await reader.answer())?.body ?? '');
-          assert.deepEqual(
-            list,
-            ids.map((id) => ({ id })),
-          );
-        }
-      }
-    }
-    assert.deepEqual(soundIds(path), ids);
-  });
-
   it('loses and refuses no write of many concurrent ones in all processes', async () => {
     const { path, request } = started();
     const [before, writes] = [soundIds(path).length, 30];
