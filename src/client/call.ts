@@ -3,11 +3,10 @@
  */
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
+  clientFailure,
   failureOf,
   networkFailure,
   PlantStoreError,
-  timeoutFailure,
-  unexpectedResponse,
   type Failure,
 } from './problem.ts';
 import type { HeadersOfCall } from './request.ts';
@@ -31,10 +30,11 @@ const unchangedKinds: readonly string[] = [
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Reply<T> {
-  status: number;
   headers: Headers;
   /** The body. */
   json: T;
+  /** The error if the response lacks something: Plant Store did not send it, or a proxy has changed it. */
+  unexpected: (detail: string) => PlantStoreError;
 }
 
 export class Call {
@@ -61,7 +61,8 @@ export class Call {
   ): Promise<T> {
     requireTimeout(timeoutMs);
     const deadlineMs = performance.now() + timeoutMs;
-    const timeout = () => this.error(timeoutFailure(timeoutMs), this.#isSending);
+    const timedOut = clientFailure('timeout', `The call did not end within ${timeoutMs} ms.`);
+    const timeout = () => this.#error(timedOut, this.#isSending);
     return within({ timeoutMs, timeout, signal }, (end) => {
       this.#end = end;
       return this.#repeat(attempt, deadlineMs);
@@ -79,7 +80,8 @@ export class Call {
           this.canRenewToken = false;
           if (await this.#renewToken(this.#token)) continue;
         }
-        if (!this.#canRepeatAfter(error)) throw error;
+        const canRepeat = this.#effect !== 'once' || !error.outcomeUnknown;
+        if (!isTemporary(error) || !canRepeat) throw error;
         this.outcomeUnknown ||= error.outcomeUnknown;
         await this.#waitAfter(error, retries++, deadlineMs);
       }
@@ -102,10 +104,6 @@ export class Call {
     return this.#token !== refused;
   }
 
-  #canRepeatAfter(error: PlantStoreError): boolean {
-    return isTemporary(error) && (this.#effect !== 'once' || !error.outcomeUnknown);
-  }
-
   /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
   async send<T>(
@@ -116,16 +114,16 @@ export class Call {
   ): Promise<Reply<T>> {
     const { response, text } = await this.#exchange(method, address, body, headersOfCall);
     const { status, headers } = response;
-    if (text === undefined) {
-      throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
-    }
+    const unexpected = (detail: string) =>
+      this.#error(clientFailure('unexpected-response', detail, status));
+    if (text === undefined) throw unexpected('The response is too long for Plant Store.');
     const json = parse(text);
     const isSuccess = method === 'DELETE' ? status === 204 : response.ok && json !== undefined;
-    if (isSuccess) return { status, headers, json: json as T }; // see above
+    if (isSuccess) return { headers, json: json as T, unexpected }; // see above
     // A list that fails ends early, and some proxies hide that.
     const isCut =
       response.ok && json === undefined && headers.get('content-type')?.includes('json');
-    throw this.error(isCut ? networkFailure(address) : failureOf(response, json));
+    throw this.#error(isCut ? networkFailure(address) : failureOf(response, json));
   }
 
   async #exchange(
@@ -152,13 +150,13 @@ export class Call {
       });
     } catch (cause) {
       this.#end.throwIfAborted();
-      throw this.error(networkFailure(address, cause));
+      throw this.#error(networkFailure(address, cause));
     } finally {
       this.#isSending = false;
     }
   }
 
-  error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
+  #error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
     const outcomeUnknown = this.#effect !== 'read' && (this.outcomeUnknown || mayHaveChangedNow);
     return new PlantStoreError(failure, outcomeUnknown);
   }
