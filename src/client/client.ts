@@ -1,7 +1,7 @@
 /**
  * The client of the Plant Store, for Node and browsers. docs/reference/client.md shows how to use it.
  */
-import { Call, type Reply } from './call.ts';
+import { Call, type Effect, type Reply } from './call.ts';
 import { isCreated, isUpdated, unlessDone } from './lost-response.ts';
 import {
   baseOf,
@@ -22,7 +22,6 @@ import {
   type Path,
   type Query,
 } from './request.ts';
-import type { Effect } from './retry-rules.ts';
 import { allFields } from './types.ts';
 import type {
   DeletedPlant,

@@ -1,6 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import type { Command } from '@commander-js/extra-typings';
+import { pauseMs } from '../../client/call.ts';
 import {
   PlantStore,
   type NewPlant,
@@ -10,7 +11,6 @@ import {
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
-import { pauseMs } from '../../client/retry-rules.ts';
 import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { pause } from '../../client/waiting.ts';
 import { textsOf } from '../../plants/fields.ts';
