@@ -9,7 +9,7 @@ import type { PlantField } from '../../plants/plant.ts';
 import { parseId } from '../options.ts';
 import { printAll } from '../output.ts';
 import { printableJson, tableOfPages } from '../terminal.ts';
-import { printsJson, onService, serviceCommand } from './command.ts';
+import { onService, printsJson, serviceCommand } from './command.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;
@@ -101,6 +101,7 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {
   yield writeCsv(columns);
   for await (const page of pages) {
+    // A server can send anything in place of a text.
     const cellOf = (row: Row, column: Column) => String(row[column] ?? '');
     yield page.map((row) => writeCsv(columns.map((column) => cellOf(row, column)))).join('');
   }

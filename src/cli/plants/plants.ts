@@ -8,12 +8,12 @@ import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { maxHistory } from '../../log/change-log.ts';
 import { plantFields, textFields, textsOf, type Texts } from '../../plants/fields.ts';
-import { Name, Tag } from '../../plants/plant.ts';
+import { Tag } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
-import { parseId, parserOf } from '../options.ts';
+import { parseId, parseName, parserOf } from '../options.ts';
 import { failWith, print, printError, type Result } from '../output.ts';
 import { printableJson, tableOf } from '../terminal.ts';
-import { printsJson, onService, serviceCommand, type ServiceOptions } from './command.ts';
+import { onService, printsJson, serviceCommand, type ServiceOptions } from './command.ts';
 import { addImportCommand } from './import.ts';
 import { addListCommand } from './list.ts';
 
@@ -59,7 +59,7 @@ export function addPlantsCommands(plantStore: Command): void {
   ])
     .description('change the name or the tag of a plant')
     .argument('<id>', 'id of the plant', parseId)
-    .option('--name <text>', 'new name', parserOf(Name))
+    .option('--name <text>', 'new name', parseName)
     .option('--tag <text>', 'new tag; an empty text removes the tag', parserOf(Tag))
     .hook('preAction', (command) => {
       const texts: Partial<Texts> = command.opts();
