@@ -1,6 +1,6 @@
 /**
- * Generates the types of the client from openapi.json and the kinds of problems, and lists of the fields of a plant. `npm run openapi` writes them to
- * src/client/types.ts. A test compares the committed file with the generated types.
+ * Generates the types of the client from openapi.json and the kinds of problems, and lists of the fields of a plant.
+ * `npm run openapi` writes them to src/client/types.ts. A test compares the committed file with the generated types.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

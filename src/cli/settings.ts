@@ -8,8 +8,8 @@ import { UsageError } from '../refusal.ts';
 const prefix = 'PLANT_STORE_';
 
 /**
- * What can be blank: no tag or other text of a plant, no label, and the words of a command line that is being completed. Commands refuse a blank
- * token themselves, and show how to create one.
+ * What can be blank: no tag or other text of a plant, no label, and the words of a command line that is being completed.
+ * Commands refuse a blank token themselves, and show how to create one.
  */
 const canBeBlank = new Set<string>([...optionalTexts, 'label', 'words', 'token']);
 

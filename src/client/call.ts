@@ -43,7 +43,15 @@ const unchangedKinds: readonly string[] = [
   'storage-unavailable',
 ];
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+/** Those of the service. With another one, such as 202, a proxy can have kept the request for later. */
+const successStatuses = {
+  GET: [200],
+  PATCH: [200],
+  POST: [200, 201],
+  PUT: [200, 201],
+  DELETE: [204],
+};
+type Method = keyof typeof successStatuses;
 
 export interface Reply<T> {
   headers: Headers;
@@ -134,11 +142,12 @@ export class Call {
       this.#error(clientFailure('unexpected-response', detail, status));
     if (text === undefined) throw unexpected('The response is too long for Plant Store.');
     const json = parse(text);
-    const isSuccess = method === 'DELETE' ? status === 204 : response.ok && json !== undefined;
-    if (isSuccess) return { headers, json: json as T, unexpected }; // see above
+    const isExpected = successStatuses[method].includes(status);
+    if (isExpected && (json !== undefined || status === 204)) {
+      return { headers, json: json as T, unexpected }; // see above
+    }
     // A list that fails ends early, and some proxies hide that.
-    const isCut =
-      response.ok && json === undefined && headers.get('content-type')?.includes('json');
+    const isCut = isExpected && headers.get('content-type')?.includes('json');
     throw this.#error(isCut ? networkFailure(address) : failureOf(response, json));
   }
 

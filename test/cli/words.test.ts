@@ -44,6 +44,8 @@ test('wrong usage ends with status 2 and advice, and creates nothing', async (t)
     token check <token>
     token check << <token>
     share alice bob all
+    share alice alice read
+    user remove alice --plants-to alice
     access alice 0
     copy --from sqlite:plants.db
     backup copy.db

@@ -65,6 +65,7 @@ describe('PlantStoreError', () => {
       ['an HTML page of a proxy', 502, html, undefined],
       ['an HTML page of a captive portal', 200, html, undefined],
       ['an error of another API', 404, '{"error":"not found"}', json],
+      ['a request that a proxy keeps for later', 202, '{"name":"Ficus","tag":""}', json],
       ['JSON that is cut off', 500, '{"type":"a', json],
       ['nothing', 503, '', {}],
     ] as const) {

@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Share, Shares } from '../../src/client/types.ts';
 import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
@@ -33,7 +34,16 @@ const reads = { plants: [] as number[], shares: [] as number[], tokens: [] as nu
 let held: Promise<void> | undefined;
 /** Reads of plants after which the storage fails. */
 let failAfterReads = Infinity;
-const app = await startApp(fileScope(), { baseUrl: 'https://plants.example/x', wrap: observed });
+/** What was read of plants, in bytes, and how much of it was not yet written to the client at the start of each read. */
+const memory = { read: 0, unwritten: [] as number[] };
+let server: Server | undefined;
+/** The connection of a stream, at the side of the service. */
+let accepted: Socket | undefined;
+const app = await startApp(fileScope(), {
+  baseUrl: 'https://plants.example/x',
+  wrap: observed,
+  addRoutes: (instance) => ({ server } = instance),
+});
 const alice = await app.user('alice');
 await app.database.fill(long.concat(short)); // plants of the only user
 /** All lists of plants from here on have only the short ones. */
@@ -46,7 +56,10 @@ function observed(storage: Storage): Storage {
         reads.plants.push(query.limit);
         await held;
         if (reads.plants.length > failAfterReads) throw storageUnavailable();
-        return storage.plants.list(caller, query);
+        memory.unwritten.push(memory.read - (accepted?.bytesWritten ?? 0));
+        const page = await storage.plants.list(caller, query);
+        memory.read += Buffer.byteLength(page.json);
+        return page;
       },
     },
     shares: {
@@ -259,6 +272,20 @@ it('a stream stops when the client goes away, and waits for a slow one', async (
   socket.destroy();
   for (let turn = 0; turn < 50; turn++) await app.call('GET', '/livez');
   assert.ok(reads.plants.length <= stalledAt + 2, 'it continued without a client');
+});
+
+it('a stream reads the next batch once the client has the one before', async () => {
+  server?.once('connection', (socket: Socket) => (accepted = socket));
+  Object.assign(memory, { read: 0, unwritten: [] });
+  const socket = await startUnread();
+  for (let turn = 0; turn < 50; turn++) await app.call('GET', '/livez');
+  const { unwritten } = memory;
+  memory.unwritten = [];
+  socket.destroy();
+  // The first chunk takes several reads, and is written when the next one is read.
+  const tooEarly = unwritten.slice(4).filter((bytes) => bytes > 0);
+  assert.ok(unwritten.length > 10);
+  assert.deepEqual(tooEarly, []);
 });
 
 it('a stream whose storage fails is cut off, so that nobody takes it for the whole list', async (t) => {

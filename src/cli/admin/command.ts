@@ -20,14 +20,19 @@ export function databaseCommand(parent: Command, name: string, lines: readonly s
     .addHelpText('after', examples(lines));
 }
 
-/** Returns an action that opens the database, which must exist, and prints what `work` returns. */
+/**
+ * Returns an action that opens the database, which must exist, and prints what `work` returns. `check` can throw a
+ * UsageError before.
+ */
 export function inDatabase<Args extends unknown[]>(
   work: (storage: Storage, ...args: Args) => Promise<Result>,
+  check?: (...args: Args) => void,
 ) {
   return async function action(
     this: { opts(): { database: string; json?: true | undefined } },
     ...args: Args
   ): Promise<void> {
+    check?.(...args);
     await using storage = await openStorage(this.opts().database, { create: false });
     await printed(() => work(storage, ...args)).call(this);
   };

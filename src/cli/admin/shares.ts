@@ -16,16 +16,20 @@ export function addShareCommands(plantStore: Command): void {
     )
     .addOption(inStore())
     .action(
-      inDatabase(async (storage, owner, user, access, { store: name }) => {
-        if (owner === user) throw new UsageError('A user cannot share with themselves.');
-        const { store } = await findUser(storage, name, owner);
-        const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
-        const found = await storage.users.find(name, user);
-        const later = found.user?.role === undefined ? `, once there is a user ${user}` : '';
-        const can = access === 'read' ? 'can read' : 'can read, change and delete';
-        const text = `${user} ${can} all plants of ${owner}${later}.`;
-        return { value: { owner, user, access, new: isNew }, text };
-      }),
+      inDatabase(
+        async (storage, owner, user, access, { store: name }) => {
+          const { store } = await findUser(storage, name, owner);
+          const isNew = await storage.shares.set(store, { owner, user, access }, Date.now());
+          const found = await storage.users.find(name, user);
+          const later = found.user?.role === undefined ? `, once there is a user ${user}` : '';
+          const can = access === 'read' ? 'can read' : 'can read, change and delete';
+          const text = `${user} ${can} all plants of ${owner}${later}.`;
+          return { value: { owner, user, access, new: isNew }, text };
+        },
+        (owner, user) => {
+          if (owner === user) throw new UsageError('A user cannot share with themselves.');
+        },
+      ),
     );
 
   databaseCommand(plantStore, 'unshare', ['plant-store unshare alice bob'])

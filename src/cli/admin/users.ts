@@ -16,7 +16,7 @@ export function addUserCommands(plantStore: Command): void {
     .addOption(storeFlag('list only the users of this store'))
     .action(lists(['store', 'user', 'role', 'activeTokens'], listUsers));
 
-  removeCommand(user).action(inDatabase(removeUser));
+  removeCommand(user).action(inDatabase(removeUser, refuseOwnHeir));
 
   const ofStores = plantStore.command('store').description('list stores');
   databaseCommand(ofStores, 'list', ['plant-store store list --json'])
@@ -55,6 +55,11 @@ function removeCommand(user: Command) {
     .option('--yes', 'remove the user without asking; required without a terminal', false);
 }
 
+function refuseOwnHeir(name: string, { plantsTo }: { plantsTo?: string | undefined }): void {
+  if (plantsTo !== name) return;
+  throw new UsageError('The user cannot get their own plants. Choose another with --plants-to.');
+}
+
 type RemoveOptions = ReturnType<ReturnType<typeof removeCommand>['opts']>;
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */
@@ -68,9 +73,6 @@ const batchPauseMs = 5;
  */
 async function removeUser(storage: Storage, name: string, options: RemoveOptions): Promise<Result> {
   const { store, plantsTo, yes } = options;
-  if (plantsTo === name) {
-    throw new UsageError('The user cannot get their own plants. Choose another with --plants-to.');
-  }
   const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const hasHeir = (await findHeir(storage, user, options)) !== undefined;

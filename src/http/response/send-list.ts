@@ -200,21 +200,22 @@ function readerOf<Cursor extends string | number>(
 }
 
 /** Sends one array, from its first items on. While the client reads a chunk, nothing here holds it. */
-function streamOf<Cursor>(first: readonly string[], read: Reader<Cursor>): Readable {
-  let isLast = false;
-  const nextChunk = async () => {
-    const { arrays, next } = await read(minChunkChars);
-    isLast = next === undefined;
-    return arrays.map((items) => `,${items}`).join('') + (isLast ? ']' : '');
-  };
-  async function* chunks() {
-    for (;;) {
-      yield await nextChunk();
-      if (isLast) return;
-    }
-  }
-  // Reads no batch before the client has read the previous chunk.
-  const body = Readable.from(chunks(), { highWaterMark: 0 });
+function streamOf<Cursor>(first: readonly string[], readOn: Reader<Cursor>): Readable {
+  const body = new Readable({
+    objectMode: true,
+    // Reads no batch before the client has the previous chunk. Readable.from() would read one more.
+    highWaterMark: 0,
+    async read() {
+      try {
+        const { arrays, next } = await readOn(minChunkChars);
+        const isLast = next === undefined;
+        this.push(arrays.map((items) => `,${items}`).join('') + (isLast ? ']' : ''));
+        if (isLast) this.push(null);
+      } catch (error) {
+        this.destroy(error instanceof Error ? error : new Error('aborted', { cause: error }));
+      }
+    },
+  });
   body.push(`[${first.join()}`);
   return body;
 }

@@ -4,6 +4,7 @@
  */
 import { byId } from '../shared/dom.ts';
 import { announce } from '../shared/toast.ts';
+import type { PlantList } from './plant-list.ts';
 import { list, search, view } from './plants.ts';
 import { isText } from './view.ts';
 
@@ -11,13 +12,17 @@ const input = byId('search-input', HTMLInputElement);
 let isBusy = false;
 /** What was searched last; undefined if all plants are shown. */
 let searched: string | undefined;
+/** The list whose text the box has. */
+let drawn: PlantList | undefined;
 
 input.addEventListener('input', () => void searchTyped());
 byId('search', HTMLFormElement).addEventListener('submit', (event) => event.preventDefault());
 
-/** Shows the text of the view. */
+/** Shows the text of the view when another list is shown. Until then, what is being typed is newer. */
 export function drawSearchBox(): void {
-  if (isBusy || view.q === searched) return; // what is being typed is newer
+  if (list === drawn) return;
+  drawn = list;
+  if (view.q === searched) return;
   searched = view.q;
   input.value = view.q ?? '';
 }

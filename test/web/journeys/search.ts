@@ -78,3 +78,23 @@ inBrowser('one search at a time: the next one is for the newest text', async (t)
   await assertNames(page, ['Aloe vera']);
   assert.deepEqual([...new Set(searched)], ['a', 'aloe']);
 });
+
+inBrowser('a view that opens during a search takes its text out of the box', async (t) => {
+  const { page } = await openStore(t);
+  const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<void>();
+  await page.route('**/plants?*q=aloe*', async (route) => {
+    await mayAnswer;
+    await route.continue();
+  });
+  const box = page.getByRole('searchbox', { name: 'Search names and tags' });
+  const searched = page.waitForRequest('**/plants?*q=aloe*');
+  await box.fill('aloe');
+  await searched;
+  await page.evaluate("location.hash = 'tag=indoor'");
+  await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
+  assert.equal(await box.inputValue(), '');
+  const answered = page.waitForResponse('**/plants?*q=aloe*');
+  answer();
+  await answered;
+  await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
+});
