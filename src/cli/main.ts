@@ -13,7 +13,7 @@ import { addUserCommands } from './admin/users.ts';
 import { addCompletionCommands } from './completion.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
-import { addPlantsCommands } from './plants/commands.ts';
+import { addPlantsCommands } from './plants/plants.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
 import { refuseBlankValues, refuseInvalidText, refuseUnknownVariables } from './settings.ts';

@@ -1,9 +1,10 @@
 /**
- * Text of other people on a terminal.
+ * Text and tables on a terminal. Text of other people cannot change how they are shown.
  */
 import stringWidth from 'string-width';
 import { hidden, printable } from '../client/printable.ts';
 
+const maxColumnWidth = 60;
 const emoji = /\p{RGI_Emoji}|\p{Emoji_Presentation}/gv;
 
 /** Text of one or more lines as the stream shows it: as it is, unless the stream is a terminal. */
@@ -17,7 +18,57 @@ export function printableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(hidden, (text) => text.replaceAll(/[^]/g, escapeUnit));
 }
 
+type Cell = string | number | readonly string[] | undefined;
+
+/** The rows of a table: cells by the names of their columns. */
+export type Rows<Column extends string> = readonly Readonly<Partial<Record<Column, Cell>>>[];
+
+export function tableOf<Column extends string>(
+  columns: readonly Column[],
+  rows: Rows<Column>,
+): string {
+  return createTable(columns)(rows);
+}
+
+/**
+ * Formats pages of rows, and ends each with a line break. The first page sets the widths of the columns, so any number
+ * of rows needs little memory.
+ */
+export async function* tableOfPages<Column extends string>(
+  columns: readonly Column[],
+  pages: AsyncIterable<Rows<Column>>,
+): AsyncGenerator<string, void> {
+  const linesOf = createTable(columns);
+  for await (const rows of pages) yield `${linesOf(rows)}\n`;
+}
+
+/** Returns a function that formats rows, the first time below the header. */
+function createTable<Column extends string>(columns: readonly Column[]) {
+  let widths: readonly number[] | undefined;
+  return (rows: Rows<Column>): string => {
+    const lines = rows.map((row) => columns.map((column) => printable(String(row[column] ?? ''))));
+    if (widths === undefined) lines.unshift(columns.map(headingOf));
+    widths ??= columns.map((_, at) => {
+      const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
+      return Math.min(widest, maxColumnWidth);
+    });
+    return lines.map((line) => aligned(line, widths ?? [])).join('\n');
+  };
+}
+
+/** "DELETED AT" for `deletedAt`. */
+function headingOf(column: string): string {
+  return column.replaceAll(/(?<=[a-z])[A-Z]/g, ' $&').toUpperCase();
+}
+
+function aligned(line: readonly string[], widths: readonly number[]): string {
+  const cells = line.map((cell, at) => {
+    return cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(cell)));
+  });
+  return cells.join('  ').trimEnd();
+}
+
 /** The number of columns that a terminal uses for the text. The library does not know newer emoji. */
-export function widthOf(text: string): number {
+function widthOf(text: string): number {
   return stringWidth(text.replaceAll(emoji, '  '));
 }

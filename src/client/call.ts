@@ -3,16 +3,31 @@
  */
 import { requireTimeout, type CallOptions, type Transport } from './options.ts';
 import {
+  clientFailure,
   failureOf,
   networkFailure,
   PlantStoreError,
-  timeoutFailure,
-  unexpectedResponse,
   type Failure,
 } from './problem.ts';
 import type { HeadersOfCall } from './request.ts';
-import { isTemporary, maxRequestMs, pauseMs, type Effect } from './retry-rules.ts';
 import { pause, unlessAborted, within } from './waiting.ts';
+
+/**
+ * What repeating a call does:
+ * - `read`: nothing, because the call changes nothing
+ * - `repeatable`: nothing more than the first time
+ * - `once`: it can change the store a second time
+ */
+export type Effect = 'read' | 'repeatable' | 'once';
+
+/** The service ends every request within 12 s, so after this time, its response is lost. */
+export const maxRequestMs = 15_000;
+const firstPauseMs = 500;
+/** The longest pause without its random part, unless the service asks for a longer one. */
+const longestPauseMs = 15_000;
+
+/** Responses of a proxy that does not reach the service. */
+const gatewayStatuses: readonly number[] = [502, 503, 504];
 
 /** A request that takes longer counts as a failed connection. */
 const lost = { timeoutMs: maxRequestMs, timeout: () => new Error('the response did not arrive') };
@@ -39,10 +54,11 @@ const successStatuses = {
 type Method = keyof typeof successStatuses;
 
 export interface Reply<T> {
-  status: number;
   headers: Headers;
   /** The body. */
   json: T;
+  /** The error if the response lacks something: Plant Store did not send it, or a proxy has changed it. */
+  unexpected: (detail: string) => PlantStoreError;
 }
 
 export class Call {
@@ -69,7 +85,8 @@ export class Call {
   ): Promise<T> {
     requireTimeout(timeoutMs);
     const deadlineMs = performance.now() + timeoutMs;
-    const timeout = () => this.error(timeoutFailure(timeoutMs), this.#isSending);
+    const timedOut = clientFailure('timeout', `The call did not end within ${timeoutMs} ms.`);
+    const timeout = () => this.#error(timedOut, this.#isSending);
     return within({ timeoutMs, timeout, signal }, (end) => {
       this.#end = end;
       return this.#repeat(attempt, deadlineMs);
@@ -87,7 +104,8 @@ export class Call {
           this.canRenewToken = false;
           if (await this.#renewToken(this.#token)) continue;
         }
-        if (!this.#canRepeatAfter(error)) throw error;
+        const canRepeat = this.#effect !== 'once' || !error.outcomeUnknown;
+        if (!isTemporary(error) || !canRepeat) throw error;
         this.outcomeUnknown ||= error.outcomeUnknown;
         await this.#waitAfter(error, retries++, deadlineMs);
       }
@@ -110,10 +128,6 @@ export class Call {
     return this.#token !== refused;
   }
 
-  #canRepeatAfter(error: PlantStoreError): boolean {
-    return isTemporary(error) && (this.#effect !== 'once' || !error.outcomeUnknown);
-  }
-
   /** Sends one request. Throws a PlantStoreError, or the reason of the caller's signal. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- T is what openapi.json promises
   async send<T>(
@@ -124,17 +138,17 @@ export class Call {
   ): Promise<Reply<T>> {
     const { response, text } = await this.#exchange(method, address, body, headersOfCall);
     const { status, headers } = response;
-    if (text === undefined) {
-      throw this.error(unexpectedResponse(status, 'The response is too long for Plant Store.'));
-    }
+    const unexpected = (detail: string) =>
+      this.#error(clientFailure('unexpected-response', detail, status));
+    if (text === undefined) throw unexpected('The response is too long for Plant Store.');
     const json = parse(text);
     const isExpected = successStatuses[method].includes(status);
     if (isExpected && (json !== undefined || status === 204)) {
-      return { status, headers, json: json as T }; // see above
+      return { headers, json: json as T, unexpected }; // see above
     }
     // A list that fails ends early, and some proxies hide that.
     const isCut = isExpected && headers.get('content-type')?.includes('json');
-    throw this.error(isCut ? networkFailure(address) : failureOf(response, json));
+    throw this.#error(isCut ? networkFailure(address) : failureOf(response, json));
   }
 
   async #exchange(
@@ -161,16 +175,27 @@ export class Call {
       });
     } catch (cause) {
       this.#end.throwIfAborted();
-      throw this.error(networkFailure(address, cause));
+      throw this.#error(networkFailure(address, cause));
     } finally {
       this.#isSending = false;
     }
   }
 
-  error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
+  #error(failure: Failure, mayHaveChangedNow = mayHaveChanged(failure)): PlantStoreError {
     const outcomeUnknown = this.#effect !== 'read' && (this.outcomeUnknown || mayHaveChangedNow);
     return new PlantStoreError(failure, outcomeUnknown);
   }
+}
+
+/** Whether the same request can succeed later. */
+function isTemporary({ kind, status, retryAfterSeconds }: PlantStoreError): boolean {
+  return kind === 'network' || retryAfterSeconds !== undefined || gatewayStatuses.includes(status);
+}
+
+/** At least as long as the response asks for, twice as long after each attempt, and different for each client. */
+export function pauseMs({ retryAfterSeconds = 0 }: PlantStoreError, retries: number): number {
+  const backoffMs = Math.min(firstPauseMs * 2 ** retries, longestPauseMs);
+  return Math.max(retryAfterSeconds * 1_000, backoffMs) * (1 + Math.random() / 2);
 }
 
 /** Whether the request may have changed the store although it failed. */

@@ -1,8 +1,8 @@
 /**
  * The client of the Plant Store, for Node and browsers. docs/reference/client.md shows how to use it.
  */
-import { Call, type Reply } from './call.ts';
-import { isCreated, isUpdated, unlessDone, wasRestored } from './lost-response.ts';
+import { Call, type Effect, type Reply } from './call.ts';
+import { isCreated, isUpdated, unlessDone } from './lost-response.ts';
 import {
   baseOf,
   requireInteger,
@@ -22,7 +22,6 @@ import {
   type Path,
   type Query,
 } from './request.ts';
-import type { Effect } from './retry-rules.ts';
 import { allFields } from './types.ts';
 import type {
   DeletedPlant,
@@ -74,7 +73,7 @@ export class PlantStore {
     const address = this.#address(['plants'], { fields });
     return this.#call(effect, options, async (call) => {
       const created = call.send<PlantWith<F>>('POST', address, plant, headers).then((reply) => ({
-        id: plant.id ?? idOf(call, reply),
+        id: plant.id ?? idOf(reply),
         plant: reply.json,
         isReplay: reply.headers.has('idempotent-replayed'),
       }));
@@ -104,7 +103,7 @@ export class PlantStore {
     const address = this.#address(['plants', id], { fields: options.fields });
     return this.#call('read', options, async (call) => {
       const reply = await call.send<PlantWith<F>>('GET', address);
-      return { plant: reply.json, etag: etagOf(call, reply) };
+      return { plant: reply.json, etag: etagOf(reply) };
     });
   }
 
@@ -139,7 +138,7 @@ export class PlantStore {
       const restored = call.send<PlantWith<F>>('POST', address).then(({ json }) => json);
       return unlessDone(call, 'id-taken', restored, async () => {
         const { json: history } = await call.send<PlantChange[]>('GET', latest);
-        if (!wasRestored(history)) return undefined;
+        if (history[0]?.event !== 'restored') return undefined;
         return select<F>(await this.#getAll(call, id), fields);
       });
     });
@@ -246,13 +245,13 @@ export class PlantStore {
   async *#pages<T>(
     first: URL,
     options: CallOptions | undefined,
-    pageOf: (call: Call, reply: Reply<T>) => T = (_call, { json }) => json,
+    pageOf: (reply: Reply<T>) => T = ({ json }) => json,
   ): AsyncGenerator<T, void, void> {
     for (let address: URL | undefined = first; address !== undefined;) {
       const current: URL = address;
       const [page, next] = await this.#call('read', options, async (call) => {
         const reply = await call.send<T>('GET', current);
-        return [pageOf(call, reply), nextOf(call, reply, current)] as const;
+        return [pageOf(reply), nextOf(reply, current)] as const;
       });
       yield page;
       address = next;

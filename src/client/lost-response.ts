@@ -4,13 +4,7 @@
  */
 import type { Call } from './call.ts';
 import { isProblem } from './problem.ts';
-import {
-  textFields,
-  type NewPlant,
-  type PlantChange,
-  type PlantPatch,
-  type ProblemKind,
-} from './types.ts';
+import { textFields, type NewPlant, type PlantPatch, type ProblemKind } from './types.ts';
 
 /**
  * What was sent resolves to. If it is refused with this kind of problem, and an earlier attempt can be the reason, `find`
@@ -44,9 +38,4 @@ export function isUpdated(plant: NewPlant, patch: PlantPatch): boolean {
   return textFields.every(
     (field) => patch[field] === undefined || plant[field] === (patch[field] ?? ''),
   );
-}
-
-/** Whether the latest change of the plant was to restore it. */
-export function wasRestored([latest]: readonly PlantChange[]): boolean {
-  return latest?.event === 'restored';
 }

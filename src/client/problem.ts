@@ -78,7 +78,7 @@ export function failureOf({ status, headers }: Response, json: unknown): Failure
   const retryAfter = headers.get('retry-after') ?? '';
   const problem = isProblemDocument(json)
     ? { ...json, status, kind: kindOf(json.type) }
-    : unexpectedResponse(status, notFromService);
+    : clientFailure('unexpected-response', notFromService, status);
   return {
     ...problem,
     requestId: headers.get('x-request-id') ?? undefined,
@@ -86,13 +86,9 @@ export function failureOf({ status, headers }: Response, json: unknown): Failure
   };
 }
 
-export function unexpectedResponse(status: number, detail: string): Failure {
-  return clientFailure('unexpected-response', 'Unexpected response', status, detail);
-}
-
 export function networkFailure({ origin }: URL, cause?: unknown): Failure {
   const detail = `The connection to ${origin} failed before the whole response arrived.${hintFor(origin)}`;
-  return { ...clientFailure('network', 'Connection failed', 0, detail), cause };
+  return { ...clientFailure('network', detail), cause };
 }
 
 /** Browsers do not reveal that they refused the response of another origin. */
@@ -102,18 +98,15 @@ function hintFor(origin: string): string {
   return ` If the service runs, it must allow the pages of ${page.origin} with --cors-origin.`;
 }
 
-export function timeoutFailure(timeoutMs: number): Failure {
-  const detail = `The call did not end within ${timeoutMs} ms.`;
-  return clientFailure('timeout', 'Call timed out', 0, detail);
-}
+const titles: Record<ClientProblemKind, string> = {
+  network: 'Connection failed',
+  timeout: 'Call timed out',
+  'unexpected-response': 'Unexpected response',
+};
 
-function clientFailure(
-  kind: ClientProblemKind,
-  title: string,
-  status: number,
-  detail: string,
-): Failure {
-  return { kind, type: noType, title, status, detail };
+/** A failure that the client finds itself. */
+export function clientFailure(kind: ClientProblemKind, detail: string, status = 0): Failure {
+  return { kind, type: noType, title: titles[kind], status, detail };
 }
 
 /** A type is a path, which can have a prefix: `/problems/id-taken`. */

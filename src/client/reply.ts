@@ -1,45 +1,36 @@
 /**
  * What the client reads from a successful response, besides a plant.
  */
-import type { Call, Reply } from './call.ts';
-import { unexpectedResponse } from './problem.ts';
+import type { Reply } from './call.ts';
 
-export function plantsOf<T>(call: Call, { status, json }: Reply<T[]>): T[] {
+export function plantsOf<T>({ json, unexpected }: Reply<T[]>): T[] {
   if (Array.isArray(json)) return json;
-  throw call.error(unexpectedResponse(status, 'The response is not a list of plants.'));
+  throw unexpected('The response is not a list of plants.');
 }
 
 /** The id of a new plant. */
-export function idOf(call: Call, { status, headers }: Reply<unknown>): number {
+export function idOf({ headers, unexpected }: Reply<unknown>): number {
   const [, id] = /\/(\d+)$/.exec(headers.get('location') ?? '') ?? [];
   if (id !== undefined) return Number(id);
-  throw call.error(
-    unexpectedResponse(status, 'The plant was created, but Location does not have its id.'),
-  );
+  throw unexpected('The plant was created, but Location does not have its id.');
 }
 
 /** The entity tag of a plant. */
-export function etagOf(call: Call, { status, headers }: Reply<unknown>): string {
+export function etagOf({ headers, unexpected }: Reply<unknown>): string {
   const etag = headers.get('etag');
   if (etag !== null) return etag;
-  throw call.error(
-    unexpectedResponse(status, 'The response has no ETag. Usually a proxy has removed it.'),
-  );
+  throw unexpected('The response has no ETag. Usually a proxy has removed it.');
 }
 
 /**
  * The address of the next page; undefined after the last one. Only the query of `Link` is used: the service can write
  * its public address there, which can differ from `url`, and the token must not be sent to another address.
  */
-export function nextOf(
-  call: Call,
-  { status, headers }: Reply<unknown>,
-  address: URL,
-): URL | undefined {
+export function nextOf({ headers, unexpected }: Reply<unknown>, address: URL): URL | undefined {
   const link = /<[^?#>]*(\?[^#>]*)?[^>]*>\s*;[^,]*\brel="?next\b/.exec(headers.get('link') ?? '');
   if (link === null) return undefined;
   const next = new URL(address);
   next.search = link[1] ?? address.search;
   if (next.href !== address.href) return next;
-  throw call.error(unexpectedResponse(status, 'Link does not lead to the next page.'));
+  throw unexpected('Link does not lead to the next page.');
 }

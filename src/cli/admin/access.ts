@@ -10,7 +10,7 @@ import {
   type ShareAccess,
 } from '../../access/access.ts';
 import { inStore, parseId, parseName } from '../options.ts';
-import { tableOf } from '../table.ts';
+import { tableOf } from '../terminal.ts';
 import { databaseCommand, findUser, inDatabase } from './command.ts';
 import { allTokens } from './tokens.ts';
 

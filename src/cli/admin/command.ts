@@ -9,7 +9,7 @@ import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { databaseFlag, examples } from '../options.ts';
 import { printed, type Result } from '../output.ts';
-import { tableOf, type Rows } from '../table.ts';
+import { tableOf, type Rows } from '../terminal.ts';
 
 /** Adds a command that opens a database. */
 export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {

@@ -3,7 +3,7 @@
  */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
-import { tables, type Target } from '../../copy/archive.ts';
+import { tables } from '../../copy/archive.ts';
 import { Refusal } from '../../refusal.ts';
 import { displayName, fileOf, openArchive, openExisting, openStorage } from '../database.ts';
 import { examples, flag, parseDatabaseUrl } from '../options.ts';
@@ -92,17 +92,13 @@ async function copy(options: { from: string; to: string }) {
   await using source = await openArchive(options.from, { create: false });
   await using target = await openArchive(options.to, { create: true });
   const { rows, digest } = await target.fill(async (empty) => {
-    await refuseContent(empty, to);
+    for (const table of tables) {
+      if ((await empty.read(table, undefined, 1)).length === 0) continue;
+      throw new Refusal(`${to} is not empty: it contains ${table}. Copy to an empty database.`);
+    }
     return copyAndCompare(source, empty, withProgress);
   });
   const summary = Object.entries(rows).map(([table, count]) => `${table}: ${count}`);
   const text = `Copied ${from} to ${to} (${summary.join(', ')}).\nSHA-256 of both: ${digest}`;
   return { value: { from, to, rows, sha256: digest }, text };
-}
-
-async function refuseContent(target: Target, name: string): Promise<void> {
-  for (const table of tables) {
-    if ((await target.read(table, undefined, 1)).length === 0) continue;
-    throw new Refusal(`${name} is not empty: it contains ${table}. Copy to an empty database.`);
-  }
 }

@@ -13,11 +13,10 @@ import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
 import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '../options.ts';
 import { io, printAll, printError } from '../output.ts';
-import { createTable } from '../table.ts';
-import { printableJson } from '../terminal.ts';
+import { printableJson, tableOfPages } from '../terminal.ts';
 import { databaseCommand, findStore } from './command.ts';
 
-type Pages = AsyncGenerator<readonly LoggedChange[], void>;
+const columns = ['at', 'user', 'change', 'plant', 'details'] as const;
 
 /** Changes to look at in one read, which takes a few milliseconds. */
 const pageChanges = 500;
@@ -49,25 +48,19 @@ export function addLogCommand(plantStore: Command): void {
       const after =
         sinceMs && (await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs));
       const query = { store, user, plant, sinceMs, after };
-      const pages = pagesOf(storage.log, query, keptSince(keepChanges));
-      await printAll(json || !io.stdout.isTTY ? jsonOf(pages) : tableOf(pages));
+      const kept = keptSince(keepChanges);
+      await printAll(
+        json || !io.stdout.isTTY
+          ? jsonOf(pagesOf(storage.log, query, kept, toJson))
+          : tableOfPages(columns, pagesOf(storage.log, query, kept, toRow)),
+      );
     });
 }
 
-async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
+async function* jsonOf(pages: AsyncIterable<object[]>): AsyncGenerator<string, void> {
   for await (const page of pages) {
-    yield page.map((change) => `${printableJson(toJson(change))}\n`).join('');
+    yield page.map((change) => `${printableJson(change)}\n`).join('');
   }
-}
-
-async function* tableOf(pages: Pages): AsyncGenerator<string, void> {
-  const linesOf = createTable(['AT', 'USER', 'CHANGE', 'PLANT', 'DETAILS']);
-  let isEmpty = true;
-  for await (const page of pages) {
-    yield `${linesOf(page.map(toRow))}\n`;
-    isEmpty = false;
-  }
-  if (isEmpty) yield `${linesOf([])}\n`; // only the header
 }
 
 /** Bisects the log: positions are in the order of time, except that clocks differ. */
@@ -83,27 +76,30 @@ async function positionBefore(log: ChangeLog, store: string, timeMs: number): Pr
   return low - 1;
 }
 
-/** Pages with at least one change. Only one is in memory. Hides older changes than `keptSinceMs`, and says so. */
-async function* pagesOf(
+/** Only one page is in memory, and only a single one can be empty. Hides older changes than `keptSinceMs`, and says so. */
+async function* pagesOf<Shown>(
   log: ChangeLog,
   { after, ...query }: Omit<LogQuery, 'limit'>,
   keptSinceMs: number,
-): Pages {
-  let isHiding = false;
+  show: (change: LoggedChange) => Shown,
+): AsyncGenerator<Shown[], void> {
+  let [isHiding, isEmpty] = [false, true];
   do {
     const { changes, next } = await log.list({ ...query, after, limit: pageChanges });
     const kept = changes.filter(({ atMs }) => atMs >= keptSinceMs);
-    if (kept.length < changes.length) isHiding = true;
-    if (kept.length > 0) yield kept;
+    isHiding ||= kept.length < changes.length;
+    isEmpty &&= kept.length === 0;
+    if (kept.length > 0) yield kept.map(show);
     after = next;
   } while (after !== undefined);
   if (isHiding) printError('Older changes are hidden. To show them, set --keep-changes.');
+  if (isEmpty) yield [];
 }
 
-function toRow(change: LoggedChange): string[] {
+function toRow(change: LoggedChange) {
   const { atMs, user = 'the operator', event, plant } = change;
-  const words = event.replaceAll('-', ' ');
-  return [new Date(atMs).toISOString(), user, words, String(plant ?? ''), detailsOf(change)];
+  const [at, words] = [new Date(atMs).toISOString(), event.replaceAll('-', ' ')];
+  return { at, user, change: words, plant, details: detailsOf(change) };
 }
 
 function detailsOf(change: LoggedChange): string {

@@ -17,8 +17,7 @@ import {
   storeFlag,
 } from '../options.ts';
 import { ask, confirm, io, printed, printError, readInput, type Result } from '../output.ts';
-import { tableOf } from '../table.ts';
-import { printableJson, shownOn } from '../terminal.ts';
+import { printableJson, shownOn, tableOf } from '../terminal.ts';
 import { allPages, databaseCommand, findStore, inDatabase } from './command.ts';
 
 export function addTokenCommands(plantStore: Command): void {

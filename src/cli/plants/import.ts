@@ -1,5 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
+import type { Command } from '@commander-js/extra-typings';
+import { pauseMs } from '../../client/call.ts';
 import {
   PlantStore,
   type NewPlant,
@@ -9,16 +11,16 @@ import {
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
-import { pauseMs } from '../../client/retry-rules.ts';
 import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { pause } from '../../client/waiting.ts';
 import { textsOf } from '../../plants/fields.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
+import { integer } from '../options.ts';
 import { failWith, io, print, printError, readInput, takesEscapes } from '../output.ts';
 import { createBar } from '../progress.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
-import { withStore, type StoreOptions } from './store.ts';
+import { serviceCommand, withService, type ServiceOptions } from './command.ts';
 
 /** How many rows that were already added are listed. */
 const maxListed = 20;
@@ -26,20 +28,38 @@ const maxListed = 20;
 /** How long an import waits for an outcome while the service is not available. */
 const maxOutageMs = 10 * 60_000;
 
-interface ImportOptions extends StoreOptions {
+export function addImportCommand(plants: Command): void {
+  serviceCommand(plants, 'import', [
+    'plant-store plants import plants.csv',
+    'plant-store plants import plants.json --concurrency 8',
+    'curl -s https://plants.example/list.csv | plant-store plants import - --key list',
+  ])
+    .description(
+      'add the plants of a CSV or JSON file; to continue after an interruption, run it again',
+    )
+    .argument('<file>', 'path of the file; - reads standard input')
+    .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
+    .option(
+      '--key <text>',
+      'identifies this import: with the same key, a row is not added again for 24 hours; by default the content of the file, and a random text for a pipe',
+    )
+    .action(importFile);
+}
+
+interface ImportOptions extends ServiceOptions {
   concurrency: number;
   key?: string | undefined;
 }
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
-export async function importFile(file: string, options: ImportOptions): Promise<void> {
+async function importFile(file: string, options: ImportOptions): Promise<void> {
   if (file === '-' && options.token === '-') {
     throw new UsageError(
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
   const source = await readSource(file);
-  await withStore(options, (_, clientOptions) => run(clientOptions, source, options));
+  await withService(options, (clientOptions) => run(clientOptions, source, options));
 }
 
 interface Source {

@@ -1,14 +1,15 @@
 /**
  * Lists plants page by page, so that any number of them needs little memory.
  */
+import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import type { DeletedPlant, Plant } from '../../client/client.ts';
 import { writeCsv } from '../../client/csv.ts';
-import { plantFields } from '../../plants/fields.ts';
+import { plantFields, shownFields } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { io, printAll } from '../output.ts';
-import { createTable } from '../table.ts';
-import { printableJson } from '../terminal.ts';
-import { withStore, type StoreOptions } from './store.ts';
+import { parseId } from '../options.ts';
+import { printAll } from '../output.ts';
+import { printableJson, tableOfPages } from '../terminal.ts';
+import { onService, printsJson, serviceCommand } from './command.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;
@@ -20,26 +21,55 @@ type Pages = AsyncIterable<readonly Row[]>;
 
 const deletedColumns: readonly Column[] = [...plantFields, 'owner', 'deletedAt', 'deletedBy'];
 
-interface ListOptions extends StoreOptions {
-  fields: readonly PlantField[];
-  tag?: string | undefined;
-  search?: string | undefined;
-  deleted?: true | undefined;
-  limit?: number | undefined;
-  csv?: true | undefined;
+export function addListCommand(plants: Command): void {
+  serviceCommand(plants, 'list', [
+    'plant-store plants list --tag indoor',
+    'plant-store plants list --search lodz',
+    'plant-store plants list --fields id,name --json | jq ".[].name"',
+    'plant-store plants list --csv > plants.csv',
+    'plant-store plants list --deleted',
+  ])
+    .description('list plants: a table on a terminal, otherwise JSON')
+    .addOption(
+      new Option(
+        '--fields <list>',
+        `fields in their order, separated by commas: ${shownFields.join(', ')}`,
+      )
+        .argParser(parseFields)
+        .default([...plantFields], plantFields.join(',')),
+    )
+    .option('--tag <text>', 'only plants with exactly this tag')
+    .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
+    .addOption(
+      new Option(
+        '--deleted',
+        'only deleted plants that you can restore, the newest first',
+      ).conflicts(['fields', 'tag', 'search']),
+    )
+    .option('--limit <number>', 'maximum number of plants', parseId)
+    .addOption(new Option('--csv', 'write CSV').conflicts('json'))
+    .action(
+      onService((store, options) => {
+        const { csv, deleted, fields, tag, search: q, limit = Infinity } = options;
+        const pageSize = Math.min(limit, pagePlants);
+        const rows = deleted
+          ? store.listDeleted({ pageSize })
+          : store.list({ fields, tag, q, pageSize });
+        const pages = pagesOf(rows, limit);
+        const columns = deleted ? deletedColumns : fields;
+        if (csv) return printAll(csvOf(pages, columns));
+        return printAll(printsJson(options) ? jsonOf(pages) : tableOfPages(columns, pages));
+      }),
+    );
 }
 
-/** Prints a table on a terminal and JSON elsewhere, unless an option selects another format. */
-export async function listPlants(options: ListOptions): Promise<void> {
-  const { json, csv, deleted, fields, tag, search: q, limit = Infinity } = options;
-  const format = csv ? csvOf : json || !io.stdout.isTTY ? jsonOf : tableOf;
-  const pageSize = Math.min(limit, pagePlants);
-  await withStore(options, (store) => {
-    const rows = deleted
-      ? store.listDeleted({ pageSize })
-      : store.list({ fields, tag, q, pageSize });
-    return printAll(format(pagesOf(rows, limit), deleted ? deletedColumns : fields));
-  });
+function parseFields(text: string): PlantField[] {
+  const wanted = text.split(',').map((one) => one.trim());
+  const fields = wanted.flatMap((one) => shownFields.find((field) => field === one) ?? []);
+  if (fields.length < wanted.length || new Set(fields).size < wanted.length) {
+    throw new InvalidArgumentError(`Use one or more of ${shownFields.join(', ')}, each once.`);
+  }
+  return fields;
 }
 
 /** The first `limit` rows. Only the first page can be empty. */
@@ -71,20 +101,8 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {
   yield writeCsv(columns);
   for await (const page of pages) {
+    // A server can send anything in place of a text.
     const cellOf = (row: Row, column: Column) => String(row[column] ?? '');
     yield page.map((row) => writeCsv(columns.map((column) => cellOf(row, column)))).join('');
   }
-}
-
-async function* tableOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {
-  const linesOf = createTable(columns.map(headingOf));
-  for await (const page of pages) {
-    const rows = page.map((row) => columns.map((column) => row[column] ?? ''));
-    yield `${linesOf(rows)}\n`;
-  }
-}
-
-/** "DELETED AT" for `deletedAt`. */
-function headingOf(column: Column): string {
-  return column.replace(/[A-Z]/, ' $&').toUpperCase();
 }

@@ -4,7 +4,7 @@
  */
 import { PlantStore, type PlantStoreError, type TokenSource } from '../../client/client.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
-import { pauseMs } from '../../client/retry-rules.ts';
+import { pauseMs } from '../../client/call.ts';
 import { setNotice } from '../shared/banner.ts';
 import { announce } from '../shared/toast.ts';
 

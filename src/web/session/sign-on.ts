@@ -2,7 +2,7 @@
  * Signs in through the identity provider: authorization code with PKCE (RFC 7636, RFC 9700). The page is a public
  * client without a secret. The refresh token is in the session storage of this tab, beside the access token.
  */
-import { maxRequestMs } from '../../client/retry-rules.ts';
+import { maxRequestMs } from '../../client/call.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { leaving, serviceUrl } from './connection.ts';
 

@@ -1,27 +1,65 @@
+/**
+ * What the commands of plants have in common: they call a running service, and explain its problems to people.
+ */
+import type { Command } from '@commander-js/extra-typings';
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { causeOf } from '../errors.ts';
-import { readInput } from '../output.ts';
-
-/** The options of every command that uses a service. */
-export interface StoreOptions {
-  url: string;
-  token?: string | undefined;
-  json?: true | undefined;
-}
+import { examples, flag, parseBaseUrl } from '../options.ts';
+import { io, print, readInput, type Result } from '../output.ts';
+import { printableJson } from '../terminal.ts';
 
 /** Few, because a person at a terminal waits. */
 const maxRetries = 2;
 
-/** Runs `work` with a client, which has these options, and turns its errors into messages for people. */
-export async function withStore(
-  { url, token }: StoreOptions,
-  work: (store: PlantStore, options: PlantStoreOptions) => Promise<void>,
+export function serviceCommand(plants: Command, name: string, lines: readonly string[]) {
+  return plants
+    .command(name)
+    .addOption(
+      flag('--url <url>', 'address of the service')
+        .argParser(parseBaseUrl)
+        .default('http://127.0.0.1:8080', 'http://127.0.0.1:8080'), // a description has no quotes
+    )
+    .addOption(
+      flag(
+        '--token <token>',
+        'token, @FILE to read it from a file, or - for standard input; prefer the variable, because other users can see arguments',
+      ),
+    )
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', examples(lines));
+}
+
+/** What every command has. */
+export type ServiceOptions = ReturnType<ReturnType<typeof serviceCommand>['opts']>;
+
+/** Returns an action that prints what `work` returns, if anything. */
+export function onService<Args extends unknown[]>(
+  work: (store: PlantStore, ...args: Args) => Promise<Result | void>,
+) {
+  return async function action(this: { opts(): ServiceOptions }, ...args: Args): Promise<void> {
+    const options = this.opts();
+    await withService(options, async (clientOptions) => {
+      const result = await work(new PlantStore(clientOptions), ...args);
+      if (result !== undefined)
+        print(printsJson(options) ? printableJson(result.value) : result.text);
+    });
+  };
+}
+
+/** Whether the output is JSON: with --json, and unless a person reads it on a terminal. */
+export function printsJson({ json }: Pick<ServiceOptions, 'json'>): boolean {
+  return json === true || !io.stdout.isTTY;
+}
+
+/** Runs `work` with the options of a client, and turns its errors into messages for people. */
+export async function withService(
+  { url, token }: ServiceOptions,
+  work: (options: PlantStoreOptions) => Promise<void>,
 ): Promise<void> {
   try {
-    const options = { url, token: await readToken(token), maxRetries };
-    await work(new PlantStore(options), options);
+    await work({ url, token: await readToken(token), maxRetries });
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
