@@ -1,15 +1,23 @@
 /**
  * Random changes by several users and an operator, through two processes: whatever happens at once, the log of the store
- * replays to the store, and has each acknowledged change once.
+ * replays to the store, and has each acknowledged change once. Who follows the log has what they can list.
  */
 import assert from 'node:assert/strict';
-import { scopes, type Caller, type ShareAccess } from '../src/access/access.ts';
+import {
+  scopes,
+  type Caller,
+  type Grant,
+  type Role,
+  type ShareAccess,
+} from '../src/access/access.ts';
 import type { ChangeEvent, LoggedChange } from '../src/log/change-log.ts';
 import { entityTag, type Condition } from '../src/plants/entity-tag.ts';
 import { isProblem } from '../src/problem.ts';
 import type { Storage } from '../src/storage.ts';
 import { addToken } from './support/app.ts';
 import { seededRandom } from './support/random.ts';
+import { Mirror } from './support/mirror.ts';
+import { listOf } from './support/scene.ts';
 import { assertReplays } from './support/replay.ts';
 import { rounds, sizeOf } from './support/rounds.ts';
 import { it, storageOf, testDatabase } from './support/storages.ts';
@@ -18,11 +26,12 @@ import { identify } from './support/tokens.ts';
 const batches = sizeOf({ usual: 25, long: 60 });
 const maxBatch = 6;
 
-it('the log of random changes replays to the store', async (t) => {
+it('the log of random changes replays to the store, and to what each user can list', async (t) => {
   const database = await testDatabase(t);
   await using storage = await database.open();
   await using other = await database.open();
   const counts: Partial<Record<ChangeEvent, number>> = {};
+  const reasons: string[] = [];
   const isSqlite = storageOf(t) === 'SQLite';
   await rounds(t, async (_, seed) => {
     const random = seededRandom(seed);
@@ -33,13 +42,17 @@ it('the log of random changes replays to the store', async (t) => {
       for (let batch = 0; batch < batches; batch++) {
         // The steps of a batch are carried out at the same time.
         const size = pick(Array.from({ length: maxBatch }, (_each, at) => at + 1));
-        await Promise.all(Array.from({ length: size }, () => run.take(anyStep(pick))));
+        const steps = Array.from({ length: size }, () => run.take(anyStep(pick)));
+        await Promise.all([...steps, run.follow(pick(names), pick([1, 2, 3, 1_000]))]);
         changes = await run.check();
       }
       for (const { event } of changes) counts[event] = (counts[event] ?? 0) + 1;
+      reasons.push(...run.reasons());
     }
   });
   t.diagnostic(JSON.stringify(counts));
+  // Shares and roles end cursors, and nothing else does.
+  assert.deepEqual([...new Set(reasons)], ['access-changed']);
   assert.ok(!isSqlite || Object.keys(counts).length >= 10, 'almost every event happened');
 });
 
@@ -57,6 +70,7 @@ const weights = {
   move: 1,
   remove: 1,
   token: 1,
+  role: 1,
 };
 type Kind = keyof typeof weights;
 const drawnKinds = (Object.keys(weights) as Kind[]) // the object has no others
@@ -110,6 +124,7 @@ class Run {
   readonly #processes: readonly [Storage, Storage];
   readonly #store: string;
   readonly #tokens = new Map<Name, string>();
+  readonly #mirrors = new Map(names.map((name) => [name, new Mirror()]));
   /** The event of each acknowledged change, by the id of its request. */
   readonly #acknowledged = new Map<string, string>();
   /** Requests of updates, which can have changed nothing. */
@@ -133,7 +148,21 @@ class Run {
       else assert.equal(event, 'updated');
     }
     assert.deepEqual(logged, this.#acknowledged);
+    for (const [name, mirror] of this.#mirrors) {
+      await this.follow(name);
+      const { caller } = await this.#grantOf(this.#processes[1], name);
+      assert.deepEqual(mirror.list(), await listOf(this.#processes[1], caller), name);
+    }
     return changes;
+  }
+
+  async follow(name: Name, limit?: number): Promise<void> {
+    const storage = this.#processes[1];
+    await this.#mirrors.get(name)?.follow(storage, await this.#grantOf(storage, name), limit);
+  }
+
+  reasons(): string[] {
+    return [...this.#mirrors.values()].flatMap((mirror) => mirror.reasons);
   }
 
   async take(step: Step): Promise<void> {
@@ -176,8 +205,8 @@ class Run {
       }
       case 'delete': {
         const condition = await conditionOf(storage, caller, step);
-        const isDeleted = await plants.delete(caller, id, { condition, request });
-        return isDeleted ? 'deleted' : undefined;
+        const position = await plants.delete(caller, id, { condition, request });
+        return position === undefined ? undefined : 'deleted';
       }
       case 'restore':
         return (await plants.restore(caller, id, { request })) && 'restored';
@@ -200,6 +229,9 @@ class Run {
       case 'token':
         await this.#addToken(storage, step.who);
         return undefined;
+      case 'role':
+        await this.#addToken(storage, step.who, step.hasId ? 'manager' : 'member');
+        return undefined;
     }
   }
 
@@ -210,14 +242,21 @@ class Run {
   }
 
   async #callerOf(storage: Storage, name: Name): Promise<Caller> {
+    return (await this.#grantOf(storage, name)).caller;
+  }
+
+  async #grantOf(storage: Storage, name: Name): Promise<Grant> {
     const token = this.#tokens.get(name) ?? (await this.#addToken(storage, name));
     const grant = await identify(storage, token);
     assert.ok(grant);
-    return grant.caller;
+    return grant;
   }
 
-  async #addToken(storage: Storage, name: Name): Promise<string> {
-    const role = name === 'maria' ? 'manager' : 'member';
+  async #addToken(
+    storage: Storage,
+    name: Name,
+    role: Role = name === 'maria' ? 'manager' : 'member',
+  ): Promise<string> {
     const token = await addToken(storage, name, { store: this.#store, role, scopes });
     this.#tokens.set(name, token);
     return token;

@@ -47,6 +47,11 @@ export const headers = {
       '"nv6mXYvkkymPjn9S1aUzZO"',
     ),
   ),
+  'Change-Position': header(
+    'The position of the change, or for a list of changes, of the last one that it considers. A copy of the plants that has followed `/changes` up to this number has the change. After a restore of the database, positions can be lower.',
+    4821,
+    { type: 'integer', format: 'int64', minimum: 0 },
+  ),
   'Idempotent-Replayed': optional(
     header(
       '`true` if this is the response of an earlier request with the same `Idempotency-Key`, which created the plant. Absent otherwise.',

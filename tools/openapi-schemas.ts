@@ -7,6 +7,7 @@ import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
 import { ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
 import { plantEvents } from '../src/log/change-log.ts';
+import { cursorEndReasons } from '../src/log/feed.ts';
 import { maxId } from '../src/plants/ids.ts';
 import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
 import { Type } from '../src/shared/typebox.ts';
@@ -70,6 +71,36 @@ const PlantChange = Type.Object(
         at: '2026-02-01T09:30:00.000Z',
         user: 'alice',
         before: { name: 'Monstera', tag: 'indoor', owner: 'alice' },
+      },
+    ],
+  },
+);
+
+const Change = Type.Object(
+  {
+    id: Id('The id of the plant.'),
+    event: OneOf(
+      plantEvents,
+      'What happened. `deleted` if `plant` is absent. Update a copy by `plant`: an event can be one of several.',
+    ),
+    at: Time('When it happened (RFC 3339).'),
+    user: Type.Optional(
+      Text(
+        'The name of the user who did it. Absent if it was whoever runs the service, or if you lost access to the plant.',
+      ),
+    ),
+    plant: Type.Optional(Plant),
+  },
+  {
+    description:
+      'A change to a plant, and the plant as it is now, which is absent if it is gone or you do not have access to it any more. Ignore members that you do not know.',
+    examples: [
+      {
+        id: 42,
+        event: 'updated',
+        at: '2026-02-01T09:30:00.000Z',
+        user: 'alice',
+        plant: { name: 'Monstera deliciosa', tag: 'indoor' },
       },
     ],
   },
@@ -250,6 +281,12 @@ const Problem = Type.Object(
         description: 'The faults of invalid input, up to 20; `detail` counts them all.',
       }),
     ),
+    reason: Type.Optional(
+      OneOf(
+        cursorEndReasons,
+        'Why a cursor of changes is no longer valid: only of `cursor-ended`.',
+      ),
+    ),
   },
   { description: 'Why a request failed (RFC 9457).' },
 );
@@ -261,6 +298,7 @@ export const schemas: Record<string, TSchema> = {
   PlantField,
   PlantPatch,
   PlantChange,
+  Change,
   DeletedPlant,
   Share,
   Shares,

@@ -51,6 +51,7 @@ export function openapiText(): string {
     servers: [{ url: 'http://127.0.0.1:8080' }],
     tags: [
       { name: 'plants', description: 'The plants that the calling user has access to.' },
+      { name: 'changes', description: 'What has changed, for those who follow a store.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The tokens of the calling user.' },
       { name: 'health', description: 'Checks for balancers and monitoring. They need no token.' },

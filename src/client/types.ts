@@ -53,6 +53,31 @@ export interface PlantChange {
   };
 }
 
+/** A change to a plant, and the plant as it is now, which is absent if it is gone or you do not have access to it any more. Ignore members that you do not know. */
+export interface Change {
+  /** The id of the plant. */
+  id: number;
+  /** What happened. `deleted` if `plant` is absent. Update a copy by `plant`: an event can be one of several. */
+  event: 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
+  /** When it happened (RFC 3339). */
+  at: string;
+  /** The name of the user who did it. Absent if it was whoever runs the service, or if you lost access to the plant. */
+  user?: string;
+  /** A plant with the fields that `fields` names: `name` and `tag` by default. If a token without `plants:read` changes a plant, the response has only those that the request has sent, and the id. */
+  plant?: {
+    /** What the plant is called, exactly as it was sent. */
+    name?: string;
+    /** Its tag; empty if it has none. */
+    tag?: string;
+    /** Its id, unique in the store. Present only if `fields` names it. */
+    id?: number;
+    /** The name of the user who owns it. Present only if `fields` names it. */
+    owner?: string;
+    /** What you can do with it: `write` includes changes. Present only if `fields` names it. */
+    access?: 'read' | 'write';
+  };
+}
+
 /** A deleted plant that can be restored. Ignore members that you do not know. */
 export interface DeletedPlant {
   /** The id that the plant had. */
@@ -152,6 +177,8 @@ export interface Problem {
   detail: string;
   /** The faults of invalid input, up to 20; `detail` counts them all. */
   errors?: Fault[];
+  /** Why a cursor of changes is no longer valid: only of `cursor-ended`. */
+  reason?: 'expired' | 'restored' | 'access-changed';
 }
 
 /** One thing that is wrong with the input: in the body or in a parameter. */
@@ -174,6 +201,7 @@ export type ProblemKind =
   | 'quota-exceeded'
   | 'plant-not-found'
   | 'path-not-found'
+  | 'changes-not-kept'
   | 'method-not-allowed'
   | 'request-timeout'
   | 'share-not-found'
@@ -181,6 +209,7 @@ export type ProblemKind =
   | 'id-taken'
   | 'too-many-shares'
   | 'too-many-tokens'
+  | 'cursor-ended'
   | 'precondition-failed'
   | 'body-too-large'
   | 'unsupported-media-type'

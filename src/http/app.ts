@@ -12,6 +12,7 @@ import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
 import { tokenEnded } from '../problem.ts';
 import type { Storage } from '../storage.ts';
+import { Watch } from '../log/watch.ts';
 import { Authentication } from './auth/auth.ts';
 import { acceptJsonBodies } from './request/body.ts';
 import { handleClientError } from './server/client-errors.ts';
@@ -24,6 +25,7 @@ import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
 import { optionsFor } from './routes/operation.ts';
+import { changeRoutes } from './routes/changes.ts';
 import { plantRoutes } from './routes/plants.ts';
 import { lingerOnClose } from './server/linger.ts';
 import { asProblem, problemHandler, sendProblem } from './response/problems.ts';
@@ -144,11 +146,19 @@ export function addRoutes(
     const state = (grant as Grant | undefined) && stateOf(grant, Date.now()); // not all routes have one
     done(state === undefined || state === 'active' ? undefined : tokenEnded(state));
   });
+  app.decorateRequest('leave');
   app.decorateRequest('page');
   const lists = new Lists(log, baseUrl);
   const routeOptions = { storage, optionsOf: optionsFor(authentication), lists, baseUrl };
   const writeFailure = watchWrites(app, storage, log);
   plantRoutes(app, routeOptions);
+  const watch = new Watch(storage.log);
+  app.addHook('onSend', ({ method, grant }, _reply, _payload, done) => {
+    const { caller } = (grant as Grant | undefined) ?? {}; // not all routes have one
+    if (method !== 'GET' && caller !== undefined) watch.notify(caller.store);
+    done();
+  });
+  changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch, stopping });
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions);
   healthRoutes(app, storage, writeFailure, stopping);

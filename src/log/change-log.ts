@@ -5,7 +5,7 @@
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
  * the plant itself. So a create costs no second copy of its text.
  */
-import type { Identified, ReadAccess } from '../access/access.ts';
+import type { Identified, Identity, ReadAccess } from '../access/access.ts';
 import type { TextField, Texts } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
@@ -36,6 +36,9 @@ export const defaultKeepChangesMs = 30 * 24 * 60 * 60 * 1_000;
 
 /** Maximum number of changes in a history. */
 export const maxHistory = 100;
+
+/** Maximum number of changes in a step of the feed. With the largest plants, it takes about 1 ms on SQLite. */
+export const maxFollowed = 120;
 
 /** How many changes a step of their removal checks. It takes a few milliseconds. */
 export const maxRemovedChanges = 500;
@@ -96,6 +99,33 @@ export interface LoggedChange extends Texts<string | undefined> {
 /** A change to a plant, as its readers see it. */
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
+/** A change as the feed needs it (feed.ts). */
+export interface FollowedChange {
+  position: number;
+  event: ChangeEvent;
+  /** Since the Unix epoch. */
+  atMs: number;
+  /** Who made it. Undefined for a command of the operator. */
+  user: string | undefined;
+  /** The id of the plant; undefined if the change was of something else. */
+  id: number | undefined;
+  /** The number of the user who owned the plant before; undefined if there was none. */
+  owner: number | undefined;
+  /** For a share, the user who receives it. */
+  name: string | undefined;
+  /** The plant as it is now. */
+  plant: OwnedPlant | undefined;
+}
+
+/** A part of the log at one moment. */
+export interface FeedStep {
+  /** Differs between databases, and after a restore. */
+  epoch: number;
+  /** The position of the last change of the store. */
+  last: number;
+  changes: readonly FollowedChange[];
+}
+
 /** A plant that can be restored, and its deletion. */
 export interface DeletedPlant extends OwnedPlant {
   deletedAtMs: number;
@@ -154,6 +184,15 @@ export interface ChangeLog {
    * It is a scan of all deletions of the store in the log, whoever owned the plants. Other requests run between its steps.
    */
   deleted(caller: ReadAccess, query: BinQuery): Promise<BinPage>;
+
+  /** The position of the last change of a store; 0 if there is none. */
+  position(store: number): Promise<number>;
+
+  /**
+   * The changes from a position on, that one included, with what their plants are now: a step of the feed (feed.ts). It
+   * leaves out what is too old, but not the first change. Rejects with `changes-not-kept` if there is no log.
+   */
+  follow(by: Identity, from: number): Promise<FeedStep>;
 
   /**
    * For operators: the changes of a store in ascending order of their positions. Empty if there is no such store.

@@ -7,7 +7,7 @@ import type { Condition } from './entity-tag.ts';
 import { eachText, withTexts, type Texts } from './fields.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant } from './plant.ts';
-import type { ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
+import type { ChangedPlant, ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
 
 export type Change = Creation | Update | OfPlant<'delete'> | OfPlant<'restore'>;
 export type ChangeKind = keyof ChangeResults;
@@ -50,7 +50,11 @@ export interface ChangeResults {
   restore: OwnedPlant | undefined;
 }
 
-export type ResultOfChange<C extends Change> = ChangeResults[C['kind']];
+/** With the position of the decision (decide.ts). */
+export type ResultOfChange<C extends Change> = readonly [
+  result: ChangeResults[C['kind']],
+  position: number,
+];
 
 /** The writes of a storage of plants, by what carries out a change. */
 export function plantWrites(
@@ -59,21 +63,30 @@ export function plantWrites(
   return {
     async create(caller, plant, options) {
       const creation = creationOf(caller, plant, options);
-      const result = await write(creation);
+      const [result, position] = await write(creation);
       const isReplay = typeof result === 'object';
       const id = isReplay ? result.id : result;
       const { owner } = creation;
-      return withTexts({ id, owner, isReplay }, (field) => creation[field]);
+      return withTexts({ id, owner, position, isReplay }, (field) => creation[field]);
     },
 
     async update(caller, id, patch, options) {
       const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
-      return write({ ...ofPlant('update', caller, id, options), ...texts });
+      return changed(await write({ ...ofPlant('update', caller, id, options), ...texts }));
     },
 
-    delete: async (caller, id, options) => write(ofPlant('delete', caller, id, options)),
-    restore: async (caller, id, options) => write(ofPlant('restore', caller, id, options)),
+    async delete(caller, id, options) {
+      const [isDeleted, position] = await write(ofPlant('delete', caller, id, options));
+      return isDeleted ? position : undefined;
+    },
+
+    restore: async (caller, id, options) =>
+      changed(await write(ofPlant('restore', caller, id, options))),
   };
+}
+
+function changed([plant, position]: ResultOfChange<Update>): ChangedPlant | undefined {
+  return plant && { ...plant, position };
 }
 
 export function creationOf(

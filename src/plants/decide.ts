@@ -78,6 +78,8 @@ export interface Effect {
 
 export interface Decision {
   readonly result: ChangeResults[ChangeKind];
+  /** That of the change, or of the last change of the store if nothing changes: a copy up to there has the result. */
+  readonly position: number;
   /** Undefined if nothing changes. */
   readonly effect?: Effect | undefined;
 }
@@ -85,7 +87,7 @@ export interface Decision {
 /** Throws the Problem of a change that is refused. */
 export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules): Decision {
   const { result, step } = stepOf(change, facts);
-  if (step === undefined) return { result };
+  if (step === undefined) return { result, position: facts.position };
   const { event, before, after: plant, key } = step;
   const isNew = before === undefined;
   if (isNew) assertRoom(quotas, plant.owner, facts);
@@ -95,14 +97,14 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   const after = plant && { ...plant, position };
   const lastId = Math.max(facts.lastId, id);
   const effect = { id, before, after, lastId, position, endedDeletion, key };
-  if (!hasLog) return { result, effect: { ...effect, entry: undefined } };
+  if (!hasLog) return { result, position, effect: { ...effect, entry: undefined } };
   const { by, request } = change;
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
   const owner = before?.owner;
   const own = { position, previous, event, by, request, plant: id, owner };
   const entry = withTexts(own, (field) => before?.[field]);
-  return { result, effect: { ...effect, entry } };
+  return { result, position, effect: { ...effect, entry } };
 }
 
 /** What a change does to its plant: there is one before or after it. */

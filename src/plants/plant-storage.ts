@@ -7,7 +7,13 @@ export interface OwnedPlant extends Plant {
   owner: number;
 }
 
-export interface CreatedPlant extends OwnedPlant {
+/** The result of a change. */
+export interface ChangedPlant extends OwnedPlant {
+  /** That of the change in the log, or of a later one: a copy up to there has the change. */
+  position: number;
+}
+
+export interface CreatedPlant extends ChangedPlant {
   /** Whether an earlier request with the same key has created it. */
   isReplay: boolean;
 }
@@ -58,20 +64,20 @@ export interface PlantStorage {
     id: number,
     patch: PlantPatch,
     options?: ChangeOptions,
-  ): Promise<OwnedPlant | undefined>;
+  ): Promise<ChangedPlant | undefined>;
 
   /**
-   * Resolves to false if there was no plant with this id within reach. Rejects with `plant-read-only` and
-   * `precondition-failed` as `update` does.
+   * Resolves to the position of the deletion, or to undefined if there was no plant with this id within reach. Rejects with
+   * `plant-read-only` and `precondition-failed` as `update` does.
    */
-  delete(caller: Caller, id: number, options?: ChangeOptions): Promise<boolean>;
+  delete(caller: Caller, id: number, options?: ChangeOptions): Promise<number | undefined>;
 
   /**
    * Brings a deleted plant back as it was, with its owner and id. Resolves to undefined if the log (change-log.ts) has no
    * such plant within reach. Rejects with `plant-read-only` if the caller can only see the plant or its history, with
    * `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
    */
-  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<OwnedPlant | undefined>;
+  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<ChangedPlant | undefined>;
 }
 
 /** `isFiltered` (lists.ts) must consider every filter: otherwise, pages are not filtered. */

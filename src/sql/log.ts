@@ -1,17 +1,21 @@
 /**
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
+import { randomInt } from 'node:crypto';
 import { reaches, userKey } from '../access/access.ts';
 import { idBytes, tokenId } from '../access/token.ts';
 import {
   changeEvents,
   keptSince,
+  maxFollowed,
   maxPosition,
   type ChangeLog,
   type DeletedPlant,
+  type FollowedChange,
   type LogEntry,
   type PlantChange,
 } from '../log/change-log.ts';
+import { changesNotKept } from '../log/feed.ts';
 import type { DeletionInLog } from '../plants/decide.ts';
 import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
 import { scan } from '../shared/scan.ts';
@@ -100,6 +104,21 @@ type LogRow = readonly [
   ...ChangeRow,
 ];
 
+/** The position of the store, and a change; without one, the rest is null. */
+type FollowedRow = readonly [
+  last: number,
+  position: number | null,
+  event: number,
+  at: number,
+  user: string | null,
+  id: number | null,
+  owner: number | null,
+  name: string | null,
+  plant: number | null,
+  plantOwner: number,
+  ...texts: string[],
+];
+
 /** A deletion whose plant has not come back. */
 export type DeletionRow = readonly [
   position: number,
@@ -152,6 +171,20 @@ export const logSql = {
         ON changes.store = $1 AND changes.position = chain.previous
     )
     SELECT ${changeColumns} FROM chain LIMIT $3::bigint`,
+  position: sql<readonly [position: number]>`
+    SELECT position FROM plant_store.stores WHERE store = $1`,
+  // One statement, so that the position of the store is that of the last change.
+  follow: sql<FollowedRow>`
+    SELECT stores.position, changes.position, event, at, ${nameOf('changes.user_id')}, plant,
+      changes.owner, changes.name, plants.id, plants.owner, ${columnsOf('plants')}
+    FROM plant_store.stores
+    LEFT JOIN plant_store.changes
+      ON changes.store = $1 AND changes.position BETWEEN $2 AND $3
+    LEFT JOIN plant_store.plants ON plants.store = $1 AND plants.id = changes.plant
+    WHERE stores.store = $1
+    ORDER BY changes.position`,
+  epoch: sql<readonly [epoch: number]>`SELECT epoch FROM plant_store.retention WHERE id = 1`,
+  setEpoch: sql`UPDATE plant_store.retention SET epoch = $1 WHERE id = 1`,
   list: sql<LogRow>`
     SELECT position, plant, token, request, ${changeColumns}
     FROM plant_store.changes
@@ -170,10 +203,25 @@ export const logWrites = {
         entries: [{ event: 'backup-restored', name: backupName }],
       }),
     }),
+
+  /** For a restored backup: cursors from before it are no longer valid. */
+  beginEpoch: () =>
+    writeOf({
+      store: undefined,
+      withoutLock: true,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        writes: () => [[logSql.setEpoch, [randomInt(2 ** 48 - 1)]]],
+      }),
+    }),
 };
 
 /** `keepMs` as in `WriteSettings`. */
 export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
+  /** Stale never: a restore replaces the file, and a process opens one file. */
+  let epoch: number | undefined;
+
   return {
     async history({ store, read }, plant, limit) {
       const since = keptSince(keepMs);
@@ -197,6 +245,23 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       });
       const plants = found.slice(0, query.limit);
       return { plants, next: found.length > query.limit ? plants.at(-1)?.position : undefined };
+    },
+
+    async position(store) {
+      const [row] = await engine.read(store, logSql.position, [store]);
+      return row?.[0] ?? 0;
+    },
+
+    async follow({ store, user }, from) {
+      if (keepMs === 0) throw changesNotKept();
+      epoch ??= (await engine.read(undefined, logSql.epoch, []))[0]?.[0] ?? 0;
+      const since = keptSince(keepMs);
+      const values = [store, from, from + maxFollowed];
+      const rows = await engine.read(store, logSql.follow, values, userKey({ store, user }));
+      const changes = rows
+        .flatMap((row) => toFollowed(row) ?? [])
+        .filter(({ position, atMs }) => position === from || atMs >= since);
+      return { epoch, last: rows[0]?.[0] ?? 0, changes };
     },
 
     async list({ store: name, user, plant, sinceMs = 0, after = 0, limit }) {
@@ -237,6 +302,21 @@ function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undef
   const [position, deletedAtMs, user, removedPosition, id, owner, ...texts] = row;
   if (deletedAtMs < keptSinceMs || removedPosition >= position) return undefined;
   return { ...plantOf(id, owner, texts), position, deletedAtMs, deletedBy: user ?? undefined };
+}
+
+function toFollowed([, position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
+  const [user, id, owner, name, plant, plantOwner, ...texts] = row;
+  if (position === null) return undefined;
+  return {
+    position,
+    event: changeEvents[event] ?? 'updated',
+    atMs,
+    user: user ?? undefined,
+    id: id ?? undefined,
+    owner: owner ?? undefined,
+    name: name ?? undefined,
+    plant: plant === null ? undefined : plantOf(plant, plantOwner, texts),
+  };
 }
 
 function toPlantChange([event, atMs, user, owner, ...texts]: ChangeRow): PlantChange {

@@ -222,6 +222,7 @@ function migrateAndLog(copiedFile: string, backupName: string): void {
     const stores = prepare<[store: number]>(database, 'SELECT store FROM stores').all();
     connection.write((tables) => {
       for (const [store] of stores) perform(tables, logWrites.logRestore(store, backupName));
+      perform(tables, logWrites.beginEpoch());
     }, nowMs());
   } finally {
     connection.close();

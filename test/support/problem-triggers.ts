@@ -108,6 +108,14 @@ const triggers: Record<ProblemKind, Trigger> = {
     for (let plants = 0; plants < maxPlants; plants++) await alice.create();
     return alice.create();
   },
+  'cursor-ended': async (alice) => {
+    const cursor = '0.0.0.all'; // of a manager
+    return alice.send('GET', `/changes?after=${cursor}`);
+  },
+  'changes-not-kept': async (_, t) => {
+    const app = await startApp(t, { keepChangesMs: 0 });
+    return (await aliceOf(app)).send('GET', '/changes');
+  },
   'plant-not-found': (alice) => alice.send('GET', '/plants/42'),
   'precondition-failed': async (alice) => {
     await alice.create({ ...plant, id: 42 });

@@ -27,6 +27,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** What the token grants. Set only on routes that require a token. */
     grant: Grant;
+    /** Ends the count of the request as one in progress, if it is counted. */
+    leave?: (() => void) | undefined;
     /** The page that the request needs, if it is read while the grant is checked. */
     page?: Promise<PlantPage> | undefined;
   }
@@ -100,6 +102,18 @@ export class Authentication {
   requireScope(scopes: readonly Scope[], readPage?: PageReader) {
     return (request: FastifyRequest, reply: FastifyReply) =>
       this.#authorize(request, reply, scopes, readPage);
+  }
+
+  /** The same grant as it is now, for a request that has waited. Throws `invalid-token` if it has ended. */
+  async identifyAgain(grant: Grant): Promise<Grant> {
+    const { tokenHash, caller } = grant;
+    const [, , , claims] = caller.identified;
+    const { store } = caller;
+    const credential = claims === undefined ? { tokenHash, store } : { tokenHash, claims };
+    const now = await this.#storage.identify(credential, grant);
+    const state = now === undefined ? 'revoked' : stateOf(now, Date.now());
+    if (now === undefined || state !== 'active') throw tokenEnded(state);
+    return now;
   }
 
   /** The family of the token, if it has been accepted before. It can have ended since. */

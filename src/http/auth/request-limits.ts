@@ -18,6 +18,9 @@ import {
 } from '../../shared/token-buckets.ts';
 import { TrustedProxies } from './client-address.ts';
 
+/** Maximum number of requests of a family of tokens that wait for changes. They are not in progress. */
+const maxWaitingOfFamily = 16;
+
 export interface Limits {
   /** The rate of requests with one token, and those created with it. */
   requests?: RateLimiter | undefined;
@@ -34,6 +37,7 @@ export class RequestLimits {
   readonly #failures: TokenBuckets | undefined;
   readonly #maxInProgress: number;
   readonly #inProgress: FairSemaphore;
+  readonly #waiting = new FairSemaphore({ maxOfKey: maxWaitingOfFamily });
   readonly #proxies: TrustedProxies;
   readonly #log: Logger;
   #canWarnOfProxy: boolean;
@@ -93,18 +97,46 @@ export class RequestLimits {
   /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
   #enter(grant: Grant, reply: FastifyReply): void {
     const max = this.#maxInProgress;
-    if (max === Infinity || reply.raw.destroyed) return; // no `close` would follow
-    const { family } = grant;
-    if (this.#inProgress.tryAcquire(family)) {
-      // Before the listener that starts the next request of the connection (connections.ts).
-      reply.raw.prependListener('close', () => this.#inProgress.release(family));
-      return;
+    if (max === Infinity) return;
+    const leave = this.#hold(this.#inProgress, grant, reply);
+    if (leave !== undefined) reply.request.leave = leave;
+    else throw this.#tooMany('in-progress', max, grant, reply);
+  }
+
+  /** From now on, the request waits for changes instead of being in progress. Throws `rate-limited` if too many do. */
+  beginWait(grant: Grant, reply: FastifyReply): void {
+    if (this.#hold(this.#waiting, grant, reply) === undefined) {
+      throw this.#tooMany('waiting', maxWaitingOfFamily, grant, reply);
     }
-    this.#reportGrant(grant, `more than ${max} in progress`);
+    reply.request.leave?.();
+  }
+
+  /** Counts the request until it closes, or until the result is called. Undefined if there is no room. */
+  #hold(
+    semaphore: FairSemaphore,
+    { family }: Grant,
+    reply: FastifyReply,
+  ): (() => void) | undefined {
+    if (reply.raw.destroyed) return () => {}; // no `close` would follow
+    if (!semaphore.tryAcquire(family)) return undefined;
+    let isHeld = true;
+    const release = () => {
+      if (isHeld) semaphore.release(family);
+      isHeld = false;
+    };
+    // Before the listener that starts the next request of the connection (connections.ts).
+    reply.raw.prependListener('close', release);
+    return release;
+  }
+
+  #tooMany(name: string, max: number, grant: Grant, reply: FastifyReply): Problem {
+    const what = name.replace('-', ' ');
+    this.#reportGrant(grant, `more than ${max} ${what}`);
     reply
-      .header('ratelimit-policy', `"in-progress";q=${max};qu="concurrent-requests"`)
-      .header('ratelimit', '"in-progress";r=0');
-    throw rateLimited(reply, 1, `Requests in progress with this token are limited to ${max}.`);
+      .header('ratelimit-policy', `"${name}";q=${max};qu="concurrent-requests"`)
+      .header('ratelimit', `"${name}";r=0`);
+    const subject = name === 'waiting' ? 'Waiting requests' : 'Requests in progress';
+    return rateLimited(reply, 1, `${subject} with this token are limited to ${max}.`);
   }
 
   #reportGrant(grant: Grant, limit: string): void {

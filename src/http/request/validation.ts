@@ -10,6 +10,7 @@ import type { FastifyInstance, FastifyRequest, FastifyTypeProvider } from 'fasti
 import { parseTimestamp } from '../../shared/timestamp.ts';
 import { rangeOf } from '../../access/token.ts';
 import { parsePosition } from '../../log/change-log.ts';
+import { parseCursor } from '../../log/feed.ts';
 import { fold } from '../../plants/folding.ts';
 import { documentation, OptionalKind } from '../../shared/typebox.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
@@ -38,6 +39,7 @@ const ajv = new Ajv({
   formats: {
     'date-time': (text) => parseTimestamp(text) !== undefined,
     'token-id': (text) => rangeOf(text) !== undefined,
+    'change-cursor': (text) => parseCursor(text) !== undefined,
     'log-position': (text) => parsePosition(text) !== undefined,
     'search-text': (text) => fold(text).trim() !== '',
   },

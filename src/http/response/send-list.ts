@@ -10,7 +10,6 @@ import { finished, Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { userKey } from '../../access/access.ts';
-import type { PlantPage } from '../../plants/plant-storage.ts';
 import { fixedProblem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { maxUnreadBytes, maxUnreadBytesOfUser, maxUnreadWaitMs } from '../limits.ts';
@@ -82,11 +81,12 @@ export class Lists {
     this.#baseUrl = baseUrl;
   }
 
-  /** Sends a page that took one short read, which is the most frequent response. */
-  sendShortPage(
-    request: FastifyRequest<{ Querystring: Query }>,
+  /** Sends a page that is in memory, which is the most frequent response. */
+  sendPage(
+    request: FastifyRequest,
     reply: FastifyReply,
-    { json, next }: PlantPage,
+    query: Query,
+    { json, next }: { json: string; next: string | number | undefined },
   ): FastifyReply {
     const text = `[${json}]`;
     if (text.length > maxUncountedChars) {
@@ -95,7 +95,7 @@ export class Lists {
       if (!this.#unread.tryAcquire(key, bytes)) throw tooManyUnread();
       this.#releaseOnClose(key, bytes, reply.raw);
     }
-    this.#addLink(request, reply, request.query, next);
+    this.#addLink(request, reply, query, next);
     return sendJson(reply, text);
   }
 
@@ -159,6 +159,13 @@ export class Lists {
   }
 }
 
+/** Returns a function that throws once the client has disconnected, because nobody would get the response. */
+export function wantedBy(response: ServerResponse): () => void {
+  return () => {
+    if (response.destroyed) throw disconnected();
+  };
+}
+
 const tooManyUnread = fixedProblem(
   'overloaded',
   'Too many long responses are unread. Read them first, or request short pages with "limit".',
@@ -176,9 +183,7 @@ function readerOf<Cursor extends string | number>(
   { query, maxBatchItems, read }: List<Cursor>,
   response: ServerResponse,
 ): Reader<Cursor> {
-  const assertWanted = () => {
-    if (response.destroyed) throw disconnected();
-  };
+  const assertWanted = wantedBy(response);
   let { after, limit: left = Infinity } = query;
   let items = firstBatchItems;
   return async (minChars) => {

@@ -39,7 +39,7 @@ export interface Success {
   items?: string;
   /** What was created, and an example of its address. */
   created?: readonly [what: string, location: string];
-  headers?: readonly ('ETag' | 'Idempotent-Replayed' | 'Link')[];
+  headers?: readonly ('Change-Position' | 'ETag' | 'Idempotent-Replayed' | 'Link')[];
 }
 
 /** Input with these members and no others. */
@@ -80,7 +80,7 @@ export function optionsFor(authentication: Authentication) {
 }
 
 /** There is a maximum, because a page is held in memory. */
-const maxLimit = 1_000;
+export const maxLimit = 1_000;
 
 export function limitOf(items: string) {
   return Type.Optional(

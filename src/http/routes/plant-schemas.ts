@@ -8,7 +8,7 @@ import { NewPlant, PlantField, PlantId, PlantPatch, SearchText, Tag } from '../.
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, operationsOf, strict, type Operation } from './operation.ts';
 
-const fields = Type.Optional(
+export const fields = Type.Optional(
   Type.Array(PlantField, {
     uniqueItems: true,
     minItems: 1,
@@ -56,7 +56,7 @@ export const plantOperations = operationsOf('plants', {
         description: 'The plant is created.',
         schema: 'Plant',
         created: ['plant', '/plants/42'],
-        headers: ['ETag', 'Idempotent-Replayed'],
+        headers: ['ETag', 'Idempotent-Replayed', 'Change-Position'],
       },
     },
     problems: ['quota-exceeded', 'id-taken', 'idempotency-key-reused'],
@@ -93,7 +93,11 @@ export const plantOperations = operationsOf('plants', {
     body: PlantPatch,
     requestHeaders: conditions,
     successes: {
-      200: { description: 'The plant after the change.', schema: 'Plant', headers: ['ETag'] },
+      200: {
+        description: 'The plant after the change.',
+        schema: 'Plant',
+        headers: ['ETag', 'Change-Position'],
+      },
     },
     problems: ['plant-read-only', 'plant-not-found', 'precondition-failed'],
   },
@@ -104,7 +108,13 @@ export const plantOperations = operationsOf('plants', {
     scopes: ['plants:write'],
     params: plantParams,
     querystring: fieldsQuery,
-    successes: { 200: { description: 'The plant is back.', schema: 'Plant', headers: ['ETag'] } },
+    successes: {
+      200: {
+        description: 'The plant is back.',
+        schema: 'Plant',
+        headers: ['ETag', 'Change-Position'],
+      },
+    },
     problems: ['plant-read-only', 'quota-exceeded', 'plant-not-found', 'id-taken'],
   },
   listDeletedPlants: {
@@ -154,7 +164,7 @@ export const plantOperations = operationsOf('plants', {
     scopes: ['plants:write'],
     params: plantParams,
     requestHeaders: conditions,
-    successes: { 204: { description: 'The plant is deleted.' } },
+    successes: { 204: { description: 'The plant is deleted.', headers: ['Change-Position'] } },
     problems: ['plant-read-only', 'plant-not-found', 'precondition-failed'],
   },
 });

@@ -20,6 +20,7 @@ import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
+import { setPosition } from '../response/headers.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -65,7 +66,8 @@ export function plantRoutes(
     const plant = await storage.plants.create(grant.caller, body, options);
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
     if (plant.isReplay) reply.header('idempotent-replayed', 'true');
-    return send(request, reply, plant, plantFields); // without a tag, the client has sent an empty one
+    // Without a tag, the client has sent an empty one.
+    return send(request, setPosition(reply, plant.position), plant, plantFields);
   });
 
   /** The only page of a list that takes one short read; undefined for other lists, or if the query is not valid. */
@@ -83,7 +85,7 @@ export function plantRoutes(
     const { query, grant } = request;
     const { caller } = grant;
     const page = request.page ?? readPage(request, caller);
-    if (page !== undefined) return lists.sendShortPage(request, reply, await page);
+    if (page !== undefined) return lists.sendPage(request, reply, query, await page);
     const { tag, q, fields = defaultFields } = query;
     const filter = { tag, q, fields };
     return lists.send(request, reply, {
@@ -111,21 +113,22 @@ export function plantRoutes(
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
     if (plant === undefined) throw plantNotFound();
     const sent = plantFields.filter((field) => Object.hasOwn(body, field));
-    return send(request, reply, plant, sent);
+    return send(request, setPosition(reply, plant.position), plant, sent);
   });
 
   routes.delete('/plants/:id', optionsOf(operations.deletePlant), async (request, reply) => {
     const { grant, params, id } = request;
     const options = { condition: conditionOf(request), request: id };
-    if (!(await storage.plants.delete(grant.caller, params.id, options))) throw plantNotFound();
-    return reply.code(204).send();
+    const position = await storage.plants.delete(grant.caller, params.id, options);
+    if (position === undefined) throw plantNotFound();
+    return setPosition(reply, position).code(204).send();
   });
 
   routes.post('/plants/:id/restore', optionsOf(operations.restorePlant), async (request, reply) => {
     const { grant, params, id } = request;
     const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
     if (plant === undefined) throw plantNotFound();
-    return send(request, reply, plant);
+    return send(request, setPosition(reply, plant.position), plant);
   });
 
   routes.get('/bin', optionsOf(operations.listDeletedPlants), async (request, reply) => {

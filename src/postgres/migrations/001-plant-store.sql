@@ -136,11 +136,14 @@ CREATE INDEX IF NOT EXISTS restorable_plants
 CREATE TABLE IF NOT EXISTS plant_store.retention (
   id           integer NOT NULL PRIMARY KEY CHECK (id = 1),
   confirmed_at bigint  NOT NULL,
-  ahead_since  bigint
+  ahead_since  bigint,
+  -- Differs in each database, and after a restore: the cursors of another one are refused (src/log/feed.ts).
+  epoch        bigint  NOT NULL
 );
 
-INSERT INTO plant_store.retention (id, confirmed_at)
-VALUES (1, extract(epoch FROM clock_timestamp()) * 1000) ON CONFLICT DO NOTHING;
+INSERT INTO plant_store.retention (id, confirmed_at, epoch)
+VALUES (1, extract(epoch FROM clock_timestamp()) * 1000, floor(random() * 281474976710655))
+ON CONFLICT DO NOTHING;
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (

@@ -137,9 +137,12 @@ CREATE INDEX restorable_plants ON changes (store, plant) WHERE is_restorable = 1
 CREATE TABLE retention (
   id           INTEGER PRIMARY KEY CHECK (id = 1),
   confirmed_at INTEGER NOT NULL,
-  ahead_since  INTEGER
+  ahead_since  INTEGER,
+  -- Differs in each database, and after a restore: the cursors of another one are refused (src/log/feed.ts).
+  epoch        INTEGER NOT NULL
 ) STRICT;
-INSERT INTO retention (id, confirmed_at) VALUES (1, CAST(unixepoch('subsec') * 1000 AS INTEGER));
+INSERT INTO retention (id, confirmed_at, epoch)
+VALUES (1, CAST(unixepoch('subsec') * 1000 AS INTEGER), abs(random() % (1 << 48)));
 
 -- The keys of creates of the last 24 hours (src/plants/idempotency.ts).
 CREATE TABLE idempotency_keys (

@@ -3,7 +3,7 @@
  */
 import { changeReachOf, reaches, type ReadAccess } from '../../access/access.ts';
 import { keptSince } from '../../log/change-log.ts';
-import type { Change, ChangeKind, ChangeResults } from '../../plants/changes.ts';
+import type { Change, ResultOfChange } from '../../plants/changes.ts';
 import {
   decide,
   type Effect,
@@ -142,13 +142,13 @@ export function openPlants(
     return true;
   }
 
-  function change(next: Change): ChangeResults[ChangeKind] {
+  function change(next: Change): ResultOfChange<Change> {
     const { store } = next;
-    const { result, effect } = decide(next, factsOf(store), rules);
-    if (effect === undefined || write(store, effect)) return result;
+    const { result, position, effect } = decide(next, factsOf(store), rules);
+    if (effect === undefined || write(store, effect)) return [result, position];
     // Another program has inserted a plant above the largest id of the store.
-    const { position } = stores.of(store);
-    stores.set(store, { position, lastId: findLargest.get(store)?.[0] ?? 0 });
+    const { position: before } = stores.of(store);
+    stores.set(store, { position: before, lastId: findLargest.get(store)?.[0] ?? 0 });
     return change(next);
   }
 

@@ -1,0 +1,170 @@
+/**
+ * The operation with which clients follow the changes of a store. A request that waits costs no place among those in
+ * progress, and ends with its token.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { userKey, type Grant } from '../../access/access.ts';
+import { readFeed, type FeedChange, type FeedPage, type Reader } from '../../log/feed.ts';
+import type { Watch } from '../../log/watch.ts';
+import { defaultFields, plantJson } from '../../plants/lists.ts';
+import type { PlantField } from '../../plants/plant.ts';
+import { fixedProblem } from '../../problem.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
+import { Type } from '../../shared/typebox.ts';
+import type { Authentication } from '../auth/auth.ts';
+import type { RequestLimits } from '../auth/request-limits.ts';
+import { maxWaitingRequests } from '../limits.ts';
+import type { TypeBoxProvider } from '../request/validation.ts';
+import { setPosition } from '../response/headers.ts';
+import { wantedBy } from '../response/send-list.ts';
+import { limitOf, maxLimit, operationsOf, strict, type RouteOptions } from './operation.ts';
+import { fields } from './plant-schemas.ts';
+
+/** Shorter than the timeouts of most proxies. */
+const maxWaitSeconds = 25;
+
+/** Requests that read at the same time after a change has woken them. The others wait, so new requests pass. */
+const maxWoken = 16;
+
+export const changeOperations = operationsOf('changes', {
+  listChanges: {
+    summary: 'Follow changes',
+    description:
+      'Returns the changes of plants that the calling user has access to, in the order in which they were made, each plant at most once. `plant` is the plant as it is now. If `plant` is absent, the user does not see it any more. `Link` has the address of the next changes, also if there are none yet. Without `after`, the response is empty, and `Link` begins with the changes from now on.',
+    scopes: ['plants:read'],
+    querystring: strict({
+      limit: limitOf('changes'),
+      after: Type.Optional(
+        Type.String({
+          format: 'change-cursor',
+          description: 'a cursor of this list',
+          meaning:
+            'The cursor: the response has only later changes. The `Link` header of a response has the next cursor.',
+        }),
+      ),
+      wait: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: maxWaitSeconds,
+          description: `an integer from 0 to ${maxWaitSeconds}`,
+          meaning:
+            'How many seconds the service waits for a change before it sends an empty response.',
+          examples: [maxWaitSeconds],
+        }),
+      ),
+      fields,
+    }),
+    successes: {
+      200: {
+        description: 'The changes.',
+        items: 'Change',
+        headers: ['Link', 'Change-Position'],
+      },
+    },
+    problems: ['cursor-ended', 'changes-not-kept'],
+  },
+});
+
+interface ChangeRouteOptions extends RouteOptions {
+  authentication: Authentication;
+  limits: RequestLimits;
+  watch: Watch;
+  stopping: AbortSignal;
+}
+
+export function changeRoutes(
+  app: FastifyInstance,
+  { storage, optionsOf, lists, authentication, limits, watch, stopping }: ChangeRouteOptions,
+): void {
+  const routes = app.withTypeProvider<TypeBoxProvider>();
+  /** Of the requests that wait. */
+  const waiting = new Set<AbortController>();
+  const woken = new FairSemaphore({ max: maxWoken });
+  stopping.addEventListener('abort', () => {
+    for (const end of waiting) end.abort();
+  });
+
+  /** Reads again after each change of the store, until the reader sees one or the time is over. */
+  async function waitFor(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    first: FeedPage,
+    { limit, waitMs }: { limit: number; waitMs: number },
+  ): Promise<FeedPage> {
+    if (waiting.size >= maxWaitingRequests) throw tooManyWaiting();
+    limits.beginWait(request.grant, reply);
+    const end = new AbortController();
+    const abort = () => end.abort();
+    if (stopping.aborted || reply.raw.destroyed) abort();
+    const timer = setTimeout(abort, Math.min(waitMs, msLeft(request.grant)));
+    reply.raw.once('close', abort);
+    waiting.add(end);
+    try {
+      let page = first;
+      do {
+        await watch.wait(request.grant.caller.store, page.position, end.signal);
+        if (reply.raw.destroyed) return page; // nobody gets it
+        page = await woken.run(userKey(request.grant.caller), async () => {
+          request.grant = await authentication.identifyAgain(request.grant);
+          return readFeed(storage.log, readerOf(request.grant), page.cursor, limit);
+        });
+      } while (page.changes.length === 0 && !end.signal.aborted);
+      return page;
+    } finally {
+      waiting.delete(end);
+      clearTimeout(timer);
+      reply.raw.off('close', abort);
+    }
+  }
+
+  /** The names of the owners of the plants, if a field needs them. */
+  async function ownersOf(
+    store: number,
+    changes: readonly FeedChange[],
+    wanted: readonly PlantField[],
+  ): Promise<ReadonlyMap<number, string> | undefined> {
+    if (!wanted.includes('owner')) return undefined;
+    const owners = changes.flatMap(({ plant }) => plant?.owner ?? []);
+    return owners.length === 0 ? undefined : storage.users.namesOf(store, owners);
+  }
+
+  routes.get('/changes', optionsOf(changeOperations.listChanges), async (request, reply) => {
+    const { after, limit = maxLimit, wait = 0, fields: wanted = defaultFields } = request.query;
+    const reader = readerOf(request.grant);
+    let page = await readFeed(storage.log, reader, after, limit, wantedBy(reply.raw));
+    if (after !== undefined && page.changes.length === 0 && page.isEnd && wait > 0) {
+      page = await waitFor(request, reply, page, { limit, waitMs: wait * 1_000 });
+    }
+    const { caller } = request.grant;
+    const names = await ownersOf(caller.store, page.changes, wanted);
+    const items = page.changes.map(({ id, event, atMs, user, plant }) => {
+      const change = JSON.stringify({ id, event, at: new Date(atMs).toISOString(), user });
+      return plant === undefined
+        ? change
+        : `${change.slice(0, -1)},"plant":${plantJson(plant, caller, wanted, names)}}`;
+    });
+    const json = items.join();
+    return lists.sendPage(
+      request,
+      setPosition(reply, page.position),
+      { ...request.query, limit },
+      {
+        json,
+        next: page.cursor,
+      },
+    );
+  });
+}
+
+function readerOf({ caller: { store, user, read }, userName }: Grant): Reader {
+  return { store, user, userName, read };
+}
+
+function msLeft({ expiresAtMs = Infinity }: Grant): number {
+  return expiresAtMs - Date.now();
+}
+
+const tooManyWaiting = fixedProblem(
+  'overloaded',
+  'Too many requests wait for changes. Try again later, or without "wait".',
+);
