@@ -113,8 +113,11 @@ export async function startMirror<F extends Fields>(
       const target = wanted ?? (await next({ signal: end })).position;
       while (position < target) {
         const [cursor, { promise }] = [after, moved];
-        // No batch comes for changes that the user cannot see.
-        const ahead = await next({ after: cursor, pageSize: 1, signal: end }).catch(ifEnded);
+        // No batch comes for changes that the user cannot see. After an ended cursor comes a new one.
+        const ahead = await next({ after: cursor, pageSize: 1, signal: end }).catch((error) => {
+          if (isProblem(error, 'cursor-ended')) return undefined;
+          throw error;
+        });
         if (ahead?.changes.length === 0 && cursor === after) {
           position = Math.max(position, ahead.position);
         }
@@ -122,11 +125,6 @@ export async function startMirror<F extends Fields>(
       }
     },
   };
-}
-
-/** The mirror begins anew by itself. */
-function ifEnded(error: unknown): undefined {
-  if (!isProblem(error, 'cursor-ended')) throw error;
 }
 
 async function listAll<F extends Fields>(

@@ -144,8 +144,15 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
     const id = `msg_${randomUUID()}`;
     const body = JSON.stringify({ type, timestamp: new Date().toISOString(), data });
     for (let retries = 0; ; retries++) {
-      const failure = await post(url, headersOf(id, body, secret), body, signal);
+      const headers = headersOf(id, body, secret);
+      const end = AbortSignal.any([signal, AbortSignal.timeout(maxForwardMs)]);
+      const init = { method: 'POST', headers, body, redirect: 'manual', signal: end } as const;
+      const failure = await fetch(url, init).then(async (response) => {
+        await response.body?.cancel();
+        return response.ok ? undefined : `the status is ${response.status}`;
+      }, causeOf);
       if (failure === undefined) return;
+      signal.throwIfAborted();
       printError(printable(`${url.href} failed: ${failure}. The watch sends it again.`));
       await pause(pauseMs({}, retries), signal);
     }
@@ -155,25 +162,6 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
     if (reset !== undefined) await send('plants.reset', { reason: reset.reason });
     if (changes.length > 0) await send('plants.changed', { changes });
   };
-}
-
-/** Why the receiver has not accepted the body. */
-async function post(
-  url: URL,
-  headers: Record<string, string>,
-  body: string,
-  stop: AbortSignal,
-): Promise<string | undefined> {
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(maxForwardMs)]);
-  try {
-    const init = { method: 'POST', headers, body, signal, redirect: 'manual' } as const;
-    const response = await fetch(url, init);
-    await response.body?.cancel();
-    return response.ok ? undefined : `the status is ${response.status}`;
-  } catch (error) {
-    stop.throwIfAborted();
-    return causeOf(error);
-  }
 }
 
 /** The headers of Standard Webhooks. */
