@@ -111,17 +111,19 @@ export async function startMirror<F extends Fields>(
     ended,
     async until(wanted, { signal: end } = {}) {
       const target = wanted ?? (await next({ signal: end })).position;
-      while (position < target) {
+      for (;;) {
         const [cursor, { promise }] = [after, moved];
-        // No batch comes for changes that the user cannot see. After an ended cursor comes a new one.
+        // After a restore, positions mean other changes, so the cursor has to be valid. If it is not, a new one comes.
         const ahead = await next({ after: cursor, pageSize: 1, signal: end }).catch((error) => {
           if (isProblem(error, 'cursor-ended')) return undefined;
           throw error;
         });
+        // No batch comes for changes that the user cannot see.
         if (ahead?.changes.length === 0 && cursor === after) {
           position = Math.max(position, ahead.position);
         }
-        if (position < target) await unlessAborted(promise, end);
+        if (ahead !== undefined && position >= target) return;
+        await unlessAborted(promise, end);
       }
     },
   };

@@ -2,7 +2,7 @@
  * Changes as they happen, and a mirror that follows them.
  */
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import type { PlantStore, ResponseInfo } from '../../src/client/client.ts';
 import { scopes } from '../../src/access/access.ts';
 import { cutBefore, forwardAll, respond, type Handler } from '../support/gateway.ts';
@@ -129,6 +129,13 @@ describe('changes', () => {
   });
 });
 
+/** So that a test that fails leaves no mirror. */
+function abortedAfter(t: TestContext): AbortController {
+  const abort = new AbortController();
+  t.after(() => abort.abort());
+  return abort;
+}
+
 /** Makes a change, and returns its receipt. */
 async function receiptOf(
   change: (options: { onResponse: (response: ResponseInfo) => void }) => Promise<unknown>,
@@ -149,7 +156,7 @@ describe('a mirror', () => {
     const { store, clientOf } = await connect(t, eager);
     const writer = await clientOf('alice');
     await writer.create({ name: 'first' });
-    const abort = new AbortController();
+    const abort = abortedAfter(t);
     const seen: unknown[] = [];
     const mirror = await store.mirror({
       fields: ['name'],
@@ -179,7 +186,7 @@ describe('a mirror', () => {
 
   it('does not wait for a change that its user cannot see', async (t) => {
     const { store, clientOf } = await connect(t, eager);
-    const abort = new AbortController();
+    const abort = abortedAfter(t);
     const mirror = await store.mirror({ signal: abort.signal });
     const bob = await clientOf('bob');
     const startMs = performance.now();
@@ -195,7 +202,7 @@ describe('a mirror', () => {
     const bob = await clientOf('bob', { scopes });
     await bob.create({ name: 'shared' });
     await store.create({ name: 'own' });
-    const abort = new AbortController();
+    const abort = abortedAfter(t);
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const mirror = await store.mirror({ signal: abort.signal, onChange: resolve });
     const before = mirror.plants;
@@ -219,7 +226,7 @@ describe('a mirror', () => {
 
   it('rejects who waits for a change that a restore may have removed', async (t) => {
     const { store, clientOf, plan, gateway } = await connect(t, eager);
-    const abort = new AbortController();
+    const abort = abortedAfter(t);
     const mirror = await store.mirror({ signal: abort.signal });
     const lost = mirror.until(Number.MAX_SAFE_INTEGER);
     await gateway.received(5); // the mirror waits, and `until` has looked
@@ -236,11 +243,13 @@ describe('a mirror', () => {
     const { store, clientOf } = await connect(t, eager);
     const failure = new Error('of the user');
     const failing = await store.mirror({ onChange: () => Promise.reject(failure) });
+    const failed = assert.rejects(failing.ended, failure); // it can end before the call does
     await (await clientOf('alice')).create({ name: 'Ficus' });
-    await assert.rejects(failing.ended, failure);
+    await failed;
     const mirror = await store.mirror();
+    const revoked = assert.rejects(mirror.ended, { kind: 'invalid-token' });
     await store.revokeOwnToken();
-    await assert.rejects(mirror.ended, { kind: 'invalid-token' });
+    await revoked;
     await assert.rejects(mirror.until(Number.MAX_SAFE_INTEGER), { kind: 'invalid-token' });
   });
 
@@ -249,7 +258,7 @@ describe('a mirror', () => {
       const random = seededRandom(seed);
       const { store, clientOf, plan } = await connect(inner, eager);
       const [alice, bob] = [await clientOf('alice'), await clientOf('bob', { scopes })];
-      const abort = new AbortController();
+      const abort = abortedAfter(inner);
       const mirror = await store.mirror({ fields: ['name'], signal: abort.signal });
       const steps: ((store: PlantStore, id: number) => Promise<unknown>)[] = [
         (writer) => writer.create({ name: 'new' }),
