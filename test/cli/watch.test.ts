@@ -101,6 +101,15 @@ it('prints a line of text for each change on a terminal, until Ctrl+C', async (t
   await terminal.shows(/^\S+ deleted 1 \(alice\)$/m);
   terminal.type('\u0003');
   assert.equal(await terminal.ended, 0);
+
+  const slow = startOnTerminal(t, `${command} --exec 'echo begun; exec sleep 60'`);
+  await slow?.shows(/Watching/);
+  const { value: before } = await alice.changes().next();
+  await alice.restore(1);
+  await slow?.shows(/begun/);
+  slow?.type('\u0003');
+  assert.equal(await slow?.ended, 0);
+  assert.ok(slow?.output().endsWith(` --after ${before.after}\n`), 'the change is not done');
 });
 
 it('tells that changes can be missing, and that it waits for the service', async (t) => {
