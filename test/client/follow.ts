@@ -184,6 +184,31 @@ describe('a mirror', () => {
     await assert.rejects(mirror.until(Number.MAX_SAFE_INTEGER), { name: 'AbortError' });
   });
 
+  it('shows no older plant after a receipt, while others write and connections fail', async (t) => {
+    const { store, clientOf, plan } = await connect(t, eager);
+    const abort = abortedAfter(t);
+    const mirror = await store.mirror({ fields: ['name'], signal: abort.signal });
+    const writers = await Promise.all(
+      ['alice', 'alice', 'bob', 'alice'].map(async (user) => ({
+        user,
+        writer: await clientOf(user),
+      })),
+    );
+    const write = async ({ user, writer }: (typeof writers)[number]) => {
+      const { id } = await writer.create({ name: '0' });
+      for (let count = 1; count <= sizeOf({ usual: 25, long: 1_000 }); count++) {
+        const name = String(count);
+        const position = await receiptOf((options) => writer.update(id, { name }, options));
+        if (count % 5 === 0) plan.push(cutBefore);
+        await mirror.until(position);
+        assert.equal(mirror.plants.get(id)?.name, user === 'alice' ? name : undefined);
+      }
+    };
+    await Promise.all(writers.map(write));
+    abort.abort();
+    await mirror.ended;
+  });
+
   it('does not wait for a change that its user cannot see', async (t) => {
     const { store, clientOf } = await connect(t, eager);
     const abort = abortedAfter(t);
