@@ -28,7 +28,7 @@ const maxWoken = 16;
 
 export const changeOperations = operationsOf('changes', {
   listChanges: {
-    summary: 'Follow changes',
+    summary: 'List changes',
     description:
       'Returns the changes of plants that the calling user has access to, in the order in which they were made, each plant at most once. `plant` is the plant as it is now. If `plant` is absent, the user does not see it any more. `Link` has the address of the next changes, also if there are none yet. Without `after`, the response is empty, and `Link` begins with the changes from now on.',
     scopes: ['plants:read'],
@@ -56,7 +56,7 @@ export const changeOperations = operationsOf('changes', {
     }),
     successes: {
       200: {
-        description: 'The changes.',
+        description: 'The changes after the cursor.',
         items: 'Change',
         headers: ['Link', 'Change-Position'],
       },
