@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectPlain } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
 import { connect } from 'node:tls';
@@ -89,20 +90,34 @@ describe('a request that waits for changes', { concurrency: true }, () => {
       assert.ok(endedMs - createdMs < 1_000, `${endedMs - createdMs} ms`);
     });
 
-    it(`ends behind ${name} when its client leaves`, { skip }, async (t) => {
-      const { proxy, token, next, arrival } = await startWaiting(t, name);
-      const arrived = arrival();
-      const { httpsPort: port, ca } = proxy;
-      const socket = connect({ host: '127.0.0.1', port, servername: 'plants.example', ca });
-      socket.write(
-        requestText(`GET ${next}`, { token }).replace('Host: x', 'Host: plants.example'),
-      );
-      const closed = once(await arrived, 'close');
-      const leftMs = performance.now();
-      socket.destroy();
-      await closed;
-      assert.ok(performance.now() - leftMs < 5_000, `${performance.now() - leftMs} ms`);
-    });
+    for (const protocol of ['http/1.1', 'h2']) {
+      it(`ends behind ${name} when its client leaves, with ${protocol}`, { skip }, async (t) => {
+        const { proxy, token, next, arrival } = await startWaiting(t, name);
+        const arrived = arrival();
+        const host = 'plants.example';
+        const socket = connect({
+          port: proxy.httpsPort,
+          host: '127.0.0.1',
+          servername: host,
+          ca: proxy.ca,
+          ALPNProtocols: [protocol],
+        });
+        let leave: () => void = () => socket.destroy();
+        if (protocol === 'h2') {
+          const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
+          t.after(() => session.destroy());
+          const stream = session.request({ ':path': next, authorization: `Bearer ${token}` });
+          leave = () => stream.close(constants.NGHTTP2_CANCEL); // as a browser does
+        } else {
+          socket.write(requestText(`GET ${next}`, { token }).replace('Host: x', `Host: ${host}`));
+        }
+        const closed = once(await arrived, 'close');
+        const leftMs = performance.now();
+        leave();
+        await closed;
+        assert.ok(performance.now() - leftMs < 5_000, `${performance.now() - leftMs} ms`);
+      });
+    }
   }
 });
 
