@@ -26,6 +26,8 @@ const expected = [
   '1 indoor',
   'indoor',
   'alice',
+  'Monstera,Ficus',
+  '0 left',
   '404 Plant not found',
   '/name',
 ];

@@ -6,7 +6,7 @@ import {
   type PlantStoreOptions,
 } from 'plant-store-client';
 
-/** Uses every method, and returns what a reader can check. */
+/** Uses the client, and returns what a reader can check. */
 export async function useClient(options: PlantStoreOptions): Promise<string[]> {
   const store = new PlantStore(options);
   const plants: NewPlant[] = [{ name: 'Monstera' }, { name: 'Ficus', tag: 'indoor', id: 40 }];
@@ -20,7 +20,14 @@ export async function useClient(options: PlantStoreOptions): Promise<string[]> {
   const { tag } = await store.get(40, { fields: ['tag'], signal: AbortSignal.timeout(10_000) });
   seen.push(tag);
   seen.push((await store.token()).user);
+  const stop = new AbortController();
+  const mirror = await store.mirror({ fields: ['name'], signal: stop.signal });
+  seen.push([...mirror.plants.values()].map(({ name }) => name).join());
   for (const id of [1, 40]) await store.delete(id);
+  await mirror.until();
+  seen.push(`${mirror.plants.size.toFixed()} left`);
+  stop.abort();
+  await mirror.ended;
   try {
     await store.delete(40);
   } catch (error) {
