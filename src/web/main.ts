@@ -9,7 +9,6 @@ import { binDialog } from './dialogs/bin-dialog.ts';
 import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
-import { openImport } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
@@ -100,7 +99,14 @@ async function copyCurl(): Promise<void> {
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
+/** The dialog is loaded after the first view, which is lighter without it. */
+async function openImport(): Promise<void> {
+  const dialog = await import('./files/import-dialog.ts');
+  dialog.openImport();
+}
+
 await start(() => {
   show('store');
   showView();
+  void import('./files/import-dialog.ts');
 });
