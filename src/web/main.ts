@@ -15,7 +15,8 @@ import { byId, copy, onChange, onPress, sentence, setText, show } from './shared
 import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
-import { list, reload, showOnly, showView, view } from './table/plants.ts';
+import { openLive } from './table/live.ts';
+import { list, reload, showOnly, view } from './table/plants.ts';
 import { drawSearchBox } from './table/search-box.ts';
 import { clearSelection, drawSelection, selectedPlants } from './table/selection.ts';
 import { drawTable } from './table/table.ts';
@@ -105,8 +106,8 @@ async function openImport(): Promise<void> {
   dialog.openImport();
 }
 
-await start(() => {
+await start(async () => {
   show('store');
-  showView();
-  void import('./files/import-dialog.ts');
+  await openLive();
+  await import('./files/import-dialog.ts');
 });

@@ -55,6 +55,11 @@ function secondPressed(event: MouseEvent): void {
   void edit(shown);
 }
 
+/** Shows what somebody else has done to the plant that is open, if it is one of these. */
+export async function checkOpened(ids: ReadonlySet<number>): Promise<void> {
+  if (dialog.open && shown !== undefined && ids.has(shown.id)) await load(shown);
+}
+
 export async function openPlant(plant: Plant): Promise<void> {
   isNew = true;
   draw(plant);
@@ -63,6 +68,11 @@ export async function openPlant(plant: Plant): Promise<void> {
   history.ariaBusy = 'true';
   dialog.showModal();
   byId('plant-close', HTMLButtonElement).focus();
+  await load(plant);
+}
+
+/** Shows the plant as it is now, and its history. */
+async function load(plant: Plant): Promise<void> {
   const [current, changes = []] = await Promise.all([
     readPlant(plant.id), // the table can be minutes old
     ifFound(store.history(plant.id)), // the service may keep none
