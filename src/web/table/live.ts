@@ -20,6 +20,8 @@ import { highlight } from './table.ts';
 const failedRoundMs = 3_000;
 /** The same if the cursor has ended, because others have shared plants. */
 const endedRoundMs = 300;
+/** During an import, the page asks this often for the next changes, and not after each row. */
+const batchPauseMs = 200;
 /** With more changes than this, and than rows, it is faster to read the rows again. */
 const manyChanges = 500;
 /** Screen readers announce what others do at most once in this time. */
@@ -91,6 +93,7 @@ async function followRound(signal: AbortSignal): Promise<void> {
   for await (const batch of follower.changes({ ...options, after: cursor })) {
     await show(batch);
     if (cursor === undefined) return;
+    await pause(batchPauseMs, signal);
   }
 }
 
