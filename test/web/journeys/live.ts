@@ -251,28 +251,39 @@ inBrowser(
 );
 
 inBrowser('a proxy that ends waiting requests, and too many tabs, only slow it down', async (t) => {
-  const { page, app } = await openStore(t);
+  const { page, app, token } = await openStore(t);
   const bob = { token: await app.token('bob', { role: 'manager' }) };
-  await switchTab(page, 'hidden');
-  const refused = {
-    status: 429,
-    headers: { 'content-type': 'application/problem+json', 'retry-after': '1' },
-    body: JSON.stringify({ type: '/problems/rate-limited', title: 'Too many', detail: '' }),
-  };
-  for (const end of ['cut', 'refused'] as const) {
-    const ended = Promise.withResolvers<void>();
-    await page.route('**/changes?*wait=*', async (route) => {
-      await (end === 'cut' ? route.abort() : route.fulfill(refused));
-      ended.resolve();
-    });
-    await switchTab(page, 'visible');
-    await ended.promise;
-    await app.call('POST', '/plants', { ...bob, json: { name: end } });
-    await page.locator('#rows').getByText(end).waitFor({ timeout: promisedMs });
+  const shows = async (name: string) => {
+    await app.call('POST', '/plants', { ...bob, json: { name } });
+    await page.locator('#rows').getByText(name).waitFor({ timeout: promisedMs });
     assert.equal(await page.locator('#connection').isVisible(), false);
     await switchTab(page, 'hidden');
-    await page.unrouteAll({ behavior: 'wait' });
-  }
+  };
+  await switchTab(page, 'hidden');
+  const isCut = Promise.withResolvers<void>();
+  await page.route('**/changes?*wait=*', async (route) => {
+    await route.abort();
+    isCut.resolve();
+  });
+  await switchTab(page, 'visible');
+  await isCut.promise;
+  await shows('Seen behind a proxy');
+  await page.unrouteAll({ behavior: 'wait' });
+
+  const { headers } = await app.call('GET', '/changes', { token });
+  const [, next = ''] = /^<([^>]+)>/.exec(headers.get('link') ?? '') ?? [];
+  const tabs = Array.from({ length: 16 }, () => app.call('GET', `${next}&wait=25`, { token }));
+  await until('no other request can wait', async () => {
+    return (await app.call('GET', `${next}&wait=1`, { token })).status === 429;
+  });
+  const refused = page.waitForResponse((response) => response.status() === 429);
+  await switchTab(page, 'visible');
+  await refused;
+  await shows('Seen in the last tab');
+  assert.deepEqual(
+    (await Promise.all(tabs)).map(({ status }) => status),
+    Array.from({ length: 16 }, () => 200),
+  );
 });
 
 inBrowser('a token that ends while nobody does anything opens no dialog', async (t) => {
