@@ -63,7 +63,7 @@ export async function checkOpened(ids: ReadonlySet<number>): Promise<void> {
 export async function openPlant(plant: Plant): Promise<void> {
   isNew = true;
   draw(plant);
-  for (const id of ['plant-gone', 'plant-restore', 'plant-cut']) show(id, false);
+  show('plant-cut', false);
   list.replaceChildren();
   history.ariaBusy = 'true';
   dialog.showModal();
@@ -89,6 +89,7 @@ async function load(plant: Plant): Promise<void> {
 
 function draw(plant: Plant): void {
   shown = plant;
+  for (const id of ['plant-gone', 'plant-restore']) show(id, false);
   const { id, name, owner } = plant;
   const texts = optionalTexts.map((field) => [titleOf(field), plant[field] || `no ${field}`]);
   setText('plant-name', name);

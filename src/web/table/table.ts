@@ -15,14 +15,13 @@ import { clearSelection, isSelected, select, selectedPlants, toggle } from './se
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
+/** How long a row shows that somebody else has changed it. */
+const highlightMs = 3_000;
 
 const grid = byId('grid', HTMLElement);
 const spacer = byId('spacer', HTMLElement);
 const body = byId('rows', HTMLElement);
 const template = byId('row-template', HTMLTemplateElement);
-/** How long a row shows that somebody else has changed it. */
-const highlightMs = 3_000;
-
 /** The rows that exist, by the id of their plant: what others add or delete moves them. */
 const rows = new Map<number, HTMLElement>();
 /** The plant that a row shows, as it was then. */

@@ -148,7 +148,12 @@ inBrowser('a dialog shows what somebody else does to its plant', async (t) => {
   await page.getByRole('dialog', { name: 'Fern' }).waitFor({ timeout: promisedMs });
   await page.locator('#plant-steps').getByText('Renamed from').waitFor();
   await app.call('DELETE', '/plants/2', bob);
-  await page.getByText('Someone has deleted this plant').waitFor({ timeout: promisedMs });
+  const gone = page.getByText('Someone has deleted this plant');
+  await gone.waitFor({ timeout: promisedMs });
+  await app.call('POST', '/plants/2/restore', bob);
+  await gone.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Edit', exact: true }).waitFor();
+  await app.call('DELETE', '/plants/2', bob);
   await page.getByRole('button', { name: 'Restore' }).click();
   await toast(page, 'Restored “Fern”.').waitFor();
 });
