@@ -9,14 +9,14 @@ import { binDialog } from './dialogs/bin-dialog.ts';
 import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
-import { openImport } from './files/import-dialog.ts';
 import { serviceUrl } from './session/connection.ts';
 import { start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
-import { list, reload, showOnly, showView, view } from './table/plants.ts';
+import { openLive } from './table/live.ts';
+import { list, reload, showOnly, view } from './table/plants.ts';
 import { drawSearchBox } from './table/search-box.ts';
 import { clearSelection, drawSelection, selectedPlants } from './table/selection.ts';
 import { drawTable } from './table/table.ts';
@@ -100,7 +100,14 @@ async function copyCurl(): Promise<void> {
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
-await start(() => {
+/** The dialog is loaded after the first view, which is lighter without it. */
+async function openImport(): Promise<void> {
+  const dialog = await import('./files/import-dialog.ts');
+  dialog.openImport();
+}
+
+await start(async () => {
   show('store');
-  showView();
+  await openLive();
+  await import('./files/import-dialog.ts');
 });

@@ -49,6 +49,14 @@ export async function changeUser(page: Page, token: string): Promise<void> {
   await page.locator('#confirm-yes').click();
 }
 
+/** Switches to another tab, or back. While the tab is hidden, its page does not follow the store. */
+export async function switchTab(page: Page, state: 'hidden' | 'visible'): Promise<void> {
+  await page.evaluate(`{
+    Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }`);
+}
+
 /** Presses the keys, one after another. */
 export async function press(page: Page, ...keys: string[]): Promise<void> {
   for (const key of keys) await page.keyboard.press(key);
@@ -130,6 +138,7 @@ const timeoutMs = 120_000;
 export async function choose(page: Page, name: string, text: string): Promise<void> {
   if (!(await page.locator('#import').isVisible())) {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.locator('#import').waitFor();
   }
   const file = { name, mimeType: 'text/plain', buffer: Buffer.from(text) };
   await page.getByLabel('Choose a CSV or JSON file').setInputFiles(file);

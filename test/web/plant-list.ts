@@ -73,3 +73,38 @@ it('reads no further than the table can show', async () => {
   assert.equal(list.count, 100_000);
   assert.deepEqual([list.isComplete, reads], [false, 4]);
 });
+
+it('shows changes where they belong, and the keyboard stays at its plant', async () => {
+  const list = listOf([plant(2), plant(5), plant(9)], () => {});
+  await shown(list);
+  list.active = 1;
+  const renamed = { ...plant(9), name: 'Renamed' };
+  const changes = [
+    [1, plant(1)],
+    [2, undefined],
+    [3, plant(3)],
+    [9, renamed],
+    [12, plant(12)],
+  ] as const;
+  list.apply(new Map(changes));
+  assert.deepEqual(await shown(list), [1, 3, 5, 9, 12]);
+  assert.deepEqual([list.plants[list.active]?.id, list.find(9)], [5, renamed]);
+  list.apply(new Map([[5, undefined]]));
+  assert.equal(list.plants[list.active]?.id, 9, 'the next one');
+  list.apply(new Map([9, 12].map((id) => [id, undefined])));
+  assert.equal(list.plants[list.active]?.id, 3, 'the last one');
+});
+
+it('reads its rows again, and what changes meanwhile is newer', async () => {
+  const plants = [plant(1), plant(2), plant(3)];
+  const renamed = { ...plant(1), name: 'Renamed' };
+  const list: PlantList = listOf(plants, (reads) => {
+    if (reads === 3) list.apply(new Map([[1, renamed]]));
+  });
+  await shown(list);
+  plants.splice(1, 2, plant(4));
+  list.refresh();
+  await list.settled();
+  assert.deepEqual(await shown(list), [1, 4]);
+  assert.equal(list.plants[0], renamed);
+});

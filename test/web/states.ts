@@ -8,7 +8,7 @@ import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
 import { openPage } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
-import { choose, done, submit } from './actions.ts';
+import { choose, done, submit, switchTab } from './actions.ts';
 import { browser, inBrowser, openStore } from './store.ts';
 
 /** Adds the test of the states of a store with plants, and of its dialogs, in these looks. */
@@ -44,11 +44,17 @@ export function testStore(looks: readonly Look[]): void {
     await assertIn(page, 'edit, with a fault');
     await page.locator('#edit-name').fill('Mine');
     await page.locator('#edit-tag').fill('');
+    await switchTab(page, 'hidden');
     await app.call('PATCH', '/plants/2', { token, json: { name: 'W'.repeat(200) } });
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Keep theirs' }).waitFor();
     await assertIn(page, 'edit, with a choice');
     await page.getByRole('button', { name: 'Keep theirs' }).click();
+    await switchTab(page, 'visible');
+    const bob = await app.token('bob', { role: 'manager' });
+    await app.call('PATCH', '/plants/3', { token: bob, json: { tag: 'changed' } });
+    await page.locator('#rows .changed').getByText('changed').waitFor();
+    await assertIn(page, 'changed by another user');
     await page.getByRole('button', { name: 'More' }).click();
     await assertIn(page, 'more');
     await page.getByRole('button', { name: 'Bin' }).click();
@@ -107,6 +113,7 @@ export function testStates(looks: readonly Look[]): void {
 
   inBrowser('a plant that somebody else deleted', async (t) => {
     const { page, app, token } = await openStore(t);
+    await switchTab(page, 'hidden');
     await app.call('DELETE', '/plants/2', { token });
     await page.locator('#rows').getByText('Ficus lyrata').click();
     await page.locator('#plant-steps').getByText('Deleted').waitFor();

@@ -55,14 +55,24 @@ function secondPressed(event: MouseEvent): void {
   void edit(shown);
 }
 
+/** Shows what somebody else has done to the plant that is open, if it is one of these. */
+export async function checkOpened(ids: ReadonlySet<number>): Promise<void> {
+  if (dialog.open && shown !== undefined && ids.has(shown.id)) await load(shown);
+}
+
 export async function openPlant(plant: Plant): Promise<void> {
   isNew = true;
   draw(plant);
-  for (const id of ['plant-gone', 'plant-restore', 'plant-cut']) show(id, false);
+  show('plant-cut', false);
   list.replaceChildren();
   history.ariaBusy = 'true';
   dialog.showModal();
   byId('plant-close', HTMLButtonElement).focus();
+  await load(plant);
+}
+
+/** Shows the plant as it is now, and its history. */
+async function load(plant: Plant): Promise<void> {
   const [current, changes = []] = await Promise.all([
     readPlant(plant.id), // the table can be minutes old
     ifFound(store.history(plant.id)), // the service may keep none
@@ -79,6 +89,7 @@ export async function openPlant(plant: Plant): Promise<void> {
 
 function draw(plant: Plant): void {
   shown = plant;
+  for (const id of ['plant-gone', 'plant-restore']) show(id, false);
   const { id, name, owner } = plant;
   const texts = optionalTexts.map((field) => [titleOf(field), plant[field] || `no ${field}`]);
   setText('plant-name', name);

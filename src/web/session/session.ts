@@ -21,14 +21,24 @@ const provider = SignOn.ofPage();
 
 /** Calls the service with the token of the page. If it refuses the token, calls wait for another one. */
 export const store = connect(tokenAfter);
+/** Follows the changes of the store. Whoever uses it handles its problems: the user has not begun the call. */
+export const follower = connect(
+  (refused) => tokenAfter(refused, { isUrgent: false }),
+  async (problem) => {
+    throw problem;
+  },
+);
 /** What the token in use grants; undefined until somebody has signed in. */
 export let info: Token | undefined;
 let token = '';
 let renewing: Promise<void> | undefined;
 let renewed = () => {};
+/** Opens the dialog for another token, once there is no other way. Calls of the user need it at once. */
+let ask = () => {};
+let isAsked = false;
 /** Ends the check of a token when another one is entered. */
 let check = new AbortController();
-let onOpen = () => {};
+let onOpen = async () => {};
 
 /** Whether the token of the page grants this. */
 export function can(scope: Scope): boolean {
@@ -46,7 +56,7 @@ if (provider !== undefined) {
 onPress('sign-out', signOut);
 
 /** Opens a store. `opened` is called when one opens, or the scopes change. */
-export async function start(opened: () => void): Promise<void> {
+export async function start(opened: () => Promise<void>): Promise<void> {
   onOpen = opened;
   addEventListener('hashchange', () => void open());
   await open();
@@ -128,14 +138,20 @@ async function refresh(): Promise<boolean> {
 }
 
 /** The token for a call. If the service has refused the one in use, all calls wait for the next one. */
-async function tokenAfter(refused: string | undefined): Promise<string> {
+async function tokenAfter(refused?: string, { isUrgent = true } = {}): Promise<string> {
   await waiting; // a new call would fail too
   // Another call may have got a new token meanwhile.
   if (refused !== token) return token;
   renewing ??= renew().finally(() => {
     renewing = undefined; // after an error too, so that the next call asks again
+    ask = () => {};
+    isAsked = false;
     setNotice('token', undefined);
   });
+  if (isUrgent && !isAsked) {
+    isAsked = true;
+    ask();
+  }
   await renewing;
   return token;
 }
@@ -151,7 +167,8 @@ async function renew(): Promise<void> {
   });
   const { promise, resolve } = Promise.withResolvers<void>();
   renewed = resolve;
-  renewDialog.showModal();
+  ask = () => renewDialog.showModal();
+  if (isAsked) ask();
   await promise;
 }
 
@@ -172,7 +189,7 @@ async function enter(entered: string, { isLink = false } = {}): Promise<void> {
   show('sign-in', false);
   renewDialog.close(); // a link can come while the page asks for another token
   renewed();
-  if (before?.scopes.join() !== granted.scopes.join()) onOpen();
+  if (before?.scopes.join() !== granted.scopes.join()) void onOpen();
 }
 
 export async function signOut(): Promise<never> {

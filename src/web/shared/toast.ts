@@ -8,11 +8,11 @@ const shownMs = 6_000;
 const offeredMs = 30_000;
 const maxOffers = 3;
 
-/** Announces a text to screen readers only. */
-export function announce(text: Text): void {
-  setText('live', '');
+/** Announces a text to screen readers only. What others do has a region of its own, so that it replaces no answer. */
+export function announce(text: Text, region: 'live' | 'live-others' = 'live'): void {
+  setText(region, '');
   // A region that gets the same text again is not read again, unless it was empty for a moment.
-  setTimeout(() => setText('live', text), 50);
+  setTimeout(() => setText(region, text), 50);
 }
 
 /** Shows a message for a few seconds, or one with buttons until the function that this returns is called. */

@@ -27,6 +27,7 @@ export let edited: Plant | undefined;
 /** The plant as it was when it was last read, and its entity tag. */
 let read: { plant: Plant; etag: string } | undefined;
 const nameField = byId('edit-name', HTMLInputElement);
+const saveButton = byId('edit-save', HTMLButtonElement);
 const inputs = textInputs('edit');
 const form = new Form('edit', save);
 
@@ -69,6 +70,27 @@ function close(): void {
   show('edit', false);
 }
 
+/** Shows what somebody else has done to the plant meanwhile. What was typed stays: saving it asks the user then. */
+export async function checkEdited(): Promise<void> {
+  const [plant, before] = [edited, read];
+  const isSaving = () => saveButton.ariaBusy === 'true';
+  if (plant === undefined || before === undefined || isSaving()) return;
+  const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
+  if (edited !== plant || read !== before || isSaving() || current?.etag === before.etag) return;
+  if (current === undefined) return leave(plant);
+  if (isChanged()) return setText('edit-choice', changedTo(current.plant));
+  read = current;
+  fillIn(current.plant);
+}
+
+/** The plant is gone. The editor closes, unless that would lose what was typed. */
+function leave(plant: Plant): void {
+  const gone = sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`;
+  if (isChanged()) return setText('edit-choice', gone);
+  close();
+  toast(gone);
+}
+
 /** Fields that are not read yet cannot be changed. */
 function fillIn(plant: Plant): void {
   for (const { field, input } of inputs) {
@@ -77,13 +99,12 @@ function fillIn(plant: Plant): void {
   }
 }
 
-/** Gets the plant as it is now. If it is gone, the editor closes. */
+/** Gets the plant as it is now. */
 async function reread(plant: Plant): Promise<Plant | undefined> {
   const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
   if (current === undefined) {
     removePlant(plant.id);
-    if (edited === plant) close();
-    toast(sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`);
+    if (edited === plant) leave(plant);
     return undefined;
   }
   updatePlant(current.plant);
@@ -116,24 +137,24 @@ async function save(): Promise<void> {
     for (const { field, input } of inputs) {
       if (patch[field] === undefined) input.value = theirs[field];
     }
-    if (isChanged()) return ask(textOf(theirs));
+    if (isChanged()) return ask(theirs);
   }
   if (edited === plant) close();
   announce(sentence`Saved “${name}”.`);
 }
 
 /** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */
-function ask(theirs: Text | undefined): void {
+function ask(theirs: Plant | undefined): void {
   const isChoice = theirs !== undefined;
-  const choice = isChoice ? sentence`Somebody changed this plant meanwhile: ${theirs}.` : '';
-  setText('edit-choice', choice);
+  setText('edit-choice', isChoice ? changedTo(theirs) : '');
   setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
   setText('edit-save', isChoice ? 'Save mine' : 'Save');
   if (isChoice) byId('edit-cancel', HTMLButtonElement).focus();
 }
 
-function textOf(plant: Plant): Text {
+function changedTo(plant: Plant): Text {
   const { name } = plant;
   const others = optionalTexts.map((field) => plant[field]).filter((text) => text !== '');
-  return others.length === 0 ? sentence`“${name}”` : sentence`“${name}” (${joined(others, ', ')})`;
+  const more = others.length === 0 ? '' : sentence` (${joined(others, ', ')})`;
+  return sentence`Somebody changed this plant meanwhile: “${name}”${more}.`;
 }

@@ -20,8 +20,10 @@ export class PlantList {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
   #plants: Plant[] = [];
-  /** The row that the keyboard is in: the last one that was chosen, or added. */
+  /** The row that the keyboard is in: the last one that was chosen, or added. It moves with its plant. */
   active = 0;
+  /** Whether the table has to scroll to that row. */
+  isSought = false;
   /** Plants that changed since the last read began, undefined if removed: its answer can be older than that. */
   readonly #changed = new Map<number, Plant | undefined>();
   /** The names of the owners of all plants that were here. */
@@ -29,6 +31,7 @@ export class PlantList {
   /** Whether `count` is all there are. */
   isComplete = false;
   #wanted = 0;
+  #isStale = false;
   #reading: Promise<void> | undefined;
   /** The error that stopped reading; undefined if there is none. `see` resumes reading. */
   failure: unknown;
@@ -61,12 +64,19 @@ export class PlantList {
   /** Sets which row is the last one drawn: reads up to it, and some more. */
   see(last: number): void {
     this.#wanted = last + pageSize;
-    this.#reading ??= this.#readWanted().finally(() => (this.#reading = undefined));
+    this.#start();
+  }
+
+  /** Reads all rows that are known again, and then shows them instead. */
+  refresh(): void {
+    this.#isStale = true;
+    this.#start();
   }
 
   /** Reads no more until `see` is called again. */
   stop(): void {
     this.#wanted = 0;
+    this.#isStale = false;
   }
 
   /** Resolves when no request is in flight. */
@@ -74,61 +84,112 @@ export class PlantList {
     await this.#reading;
   }
 
-  /** The row of a plant, or -1. */
-  rowOf({ id }: Plant): number {
-    return this.#plants.findIndex((plant) => plant.id === id);
+  /** The first row with this id or a later one; `count` if there is none. */
+  rowFrom(id: number): number {
+    let [first, end] = [0, this.count];
+    while (first < end) {
+      const middle = (first + end) >> 1;
+      if ((this.#plants[middle]?.id ?? id) < id) first = middle + 1;
+      else end = middle;
+    }
+    return first;
+  }
+
+  /** The plant with this id, if it has a row. */
+  find(id: number): Plant | undefined {
+    const plant = this.#plants[this.rowFrom(id)];
+    return plant?.id === id ? plant : undefined;
   }
 
   /** Shows a plant that was added, if its place in the list is known, and moves the keyboard to it. */
   add(plant: Plant): void {
-    const { id } = plant;
-    this.#changed.set(id, plant);
-    this.owners.add(plant.owner);
-    const row = this.#plants.findLastIndex((before) => before.id < id) + 1;
-    if (row === this.count && !this.isComplete) return;
-    const isThere = this.#plants[row]?.id === id; // it was read meanwhile, or the page did not see it go
-    this.#plants.splice(row, isThere ? 1 : 0, plant);
-    this.active = row;
+    this.apply(new Map([[plant.id, plant]]));
+    if (this.find(plant.id) === undefined) return;
+    this.active = this.rowFrom(plant.id);
+    this.isSought = true;
     this.#onChange();
   }
 
   /** Shows a plant as it is now, if it has a row. */
   replace(plant: Plant): void {
     this.#changed.set(plant.id, plant);
-    const row = this.rowOf(plant);
-    if (row !== -1) this.#plants[row] = plant;
+    if (this.find(plant.id) !== undefined) this.#plants[this.rowFrom(plant.id)] = plant;
     this.#onChange();
   }
 
-  /** Removes the row of a plant that is gone. */
-  remove(id: number): void {
-    this.#changed.set(id, undefined);
-    this.#plants = this.#plants.filter((plant) => plant.id !== id);
+  /** Shows plants as they are now, undefined if they are gone, where their places are known. */
+  apply(changes: ReadonlyMap<number, Plant | undefined>): void {
+    for (const [id, plant] of changes) {
+      this.#changed.set(id, plant);
+      if (plant !== undefined) this.owners.add(plant.owner);
+    }
+    this.#show(this.#plants, changes);
+  }
+
+  /** Shows these plants, and of the changes what is within them. */
+  #show(plants: readonly Plant[], changes: ReadonlyMap<number, Plant | undefined>): void {
+    const activeId = this.#plants[this.active]?.id ?? 0;
+    const last = this.isComplete ? Infinity : (plants.at(-1)?.id ?? 0);
+    const unchanged = plants.filter(({ id }) => !changes.has(id));
+    const current = [...changes.values()].filter((plant) => plant !== undefined);
+    const known = current.filter(({ id }) => id <= last);
+    const all = [...unchanged, ...known];
+    this.#plants = known.length === 0 ? all : all.toSorted((one, other) => one.id - other.id);
+    this.active = Math.min(this.rowFrom(activeId), Math.max(0, this.count - 1));
     this.#onChange();
+  }
+
+  #start(): void {
+    this.#reading ??= this.#readWanted().finally(() => {
+      this.#reading = undefined;
+      if (this.#isStale && this.failure === undefined) this.#start();
+    });
   }
 
   async #readWanted(): Promise<void> {
     this.failure = undefined;
     try {
-      while (!this.isComplete && !this.isFull && this.count < this.#wanted) {
+      while (this.#isStale || this.#isShort()) {
         this.#changed.clear();
-        const last = this.#plants.at(-1)?.id ?? 0;
-        const read = await this.#read(last || undefined);
-        const hasGrown = this.#changed
-          .values()
-          .some((plant) => plant !== undefined && plant.id > last);
-        if (read.length === 0) this.isComplete = !hasGrown;
-        for (const plant of read) {
-          const { id } = plant;
-          const current = this.#changed.has(id) ? this.#changed.get(id) : plant;
-          if (current !== undefined) this.#plants.push(current);
-          this.owners.add(plant.owner);
-        }
-        this.#onChange();
+        await (this.#isStale ? this.#readAgain() : this.#readMore());
       }
     } catch (error) {
       this.failure = error;
       this.#onChange();
     }
+  }
+
+  #isShort(): boolean {
+    return !this.isComplete && !this.isFull && this.count < this.#wanted;
+  }
+
+  async #readMore(): Promise<void> {
+    const last = this.#plants.at(-1)?.id ?? 0;
+    const read = await this.#read(last || undefined);
+    const hasGrown = this.#changed.values().some((plant) => plant !== undefined && plant.id > last);
+    if (read.length === 0) this.isComplete = !hasGrown;
+    for (const plant of read) {
+      const { id } = plant;
+      const current = this.#changed.has(id) ? this.#changed.get(id) : plant;
+      if (current !== undefined) this.#plants.push(current);
+      this.owners.add(plant.owner);
+    }
+    this.#onChange();
+  }
+
+  async #readAgain(): Promise<void> {
+    this.#isStale = false;
+    const known = this.#plants.at(-1)?.id ?? 0;
+    // The end of a list that was complete is shown too, unless much has been added there.
+    const maxCount = this.isComplete ? this.count + 4 * pageSize : 0;
+    const found: Plant[] = [];
+    let page: Plant[];
+    do {
+      page = await this.#read(found.at(-1)?.id);
+      found.push(...page);
+      for (const { owner } of page) this.owners.add(owner);
+    } while (page.length > 0 && ((page.at(-1)?.id ?? 0) < known || found.length < maxCount));
+    this.isComplete = page.length === 0;
+    this.#show(found, this.#changed);
   }
 }

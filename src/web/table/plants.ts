@@ -3,12 +3,16 @@
  * listens to `onChange`.
  */
 import type { Plant } from '../../client/client.ts';
+import type { ChangeBatch } from '../../client/follow.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
-import { can, store } from '../session/session.ts';
+import { can, info, store } from '../session/session.ts';
 import { byId, changed, element } from '../shared/dom.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
+
+export type Changes = ChangeBatch<typeof rowFields>;
+type Change = Changes['changes'][number];
 
 /** Which plants the table shows. */
 export let view: View = {};
@@ -96,7 +100,38 @@ export function updatePlant(plant: Plant): void {
 }
 
 export function removePlant(id: number): void {
-  for (const each of [list, nextList]) each?.remove(id);
+  for (const each of [list, nextList]) each?.apply(new Map([[id, undefined]]));
+}
+
+/** Reads all rows again. What is shown stays until then, and where it is as far as possible. */
+export async function refreshPlants(): Promise<void> {
+  for (const each of [list, nextList]) each?.refresh();
+  await (nextList ?? list)?.settled();
+}
+
+/** Shows what has happened in the service. Returns what the table did not show yet, each with the plant of its row. */
+export function showChanges(
+  changes: readonly Change[],
+): { change: Change; before: Plant | undefined }[] {
+  suggestTags(changes.flatMap(({ plant }) => plant ?? []));
+  const current = new Map<number, Plant | undefined>();
+  const news = changes.flatMap((change) => {
+    const { id, plant } = change;
+    const before = (nextList ?? list)?.find(id);
+    const stays = before !== undefined && (isOwn(change) || view.q !== undefined);
+    const now = plant && (stays || hasTag(view, plant)) ? plant : undefined;
+    // Only the service knows whether another plant contains the text of a search.
+    if (before !== undefined || now === undefined || view.q === undefined) current.set(id, now);
+    const isShown = rowFields.every((field) => now?.[field] === before?.[field]);
+    return isShown ? [] : { change, before };
+  });
+  for (const each of [list, nextList]) each?.apply(current);
+  return news;
+}
+
+/** Whether this user made the change: on this page, most likely. */
+export function isOwn({ user }: Change): boolean {
+  return user === info?.user;
 }
 
 /** Shows a plant as the service has it now; undefined if it is not there for this user. */
@@ -120,7 +155,9 @@ export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
 function suggestTags(plants: readonly Plant[]): void {
   // The browser shows suggestions as they are.
   const tags = plants.map(({ tag }) => tag).filter((tag) => tag !== '' && printable(tag) === tag);
+  const known = knownTags.size;
   for (const tag of tags) if (knownTags.size < maxKnownTags) knownTags.add(tag);
+  if (knownTags.size === known) return; // an open list of suggestions stays open
   byId('known-tags', HTMLDataListElement).replaceChildren(
     ...knownTags.values().map((value) => element('option', { value })),
   );

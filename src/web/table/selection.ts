@@ -18,6 +18,12 @@ let listOfSelected: PlantList | undefined;
 export function drawSelection(): void {
   if (list !== listOfSelected) selected.clear();
   listOfSelected = list;
+  // Others change and delete plants too. What has no row must not be deleted with the others.
+  for (const id of selected.keys()) {
+    const plant = list?.find(id);
+    if (plant === undefined) selected.delete(id);
+    else selected.set(id, plant);
+  }
   setText('selection-count', `${countOf(selected.size, 'plant')} selected`);
   show('selection', selected.size > 0);
   show('toolbar', selected.size === 0);

@@ -15,19 +15,22 @@ import { clearSelection, isSelected, select, selectedPlants, toggle } from './se
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
+/** How long a row shows that somebody else has changed it. */
+const highlightMs = 3_000;
 
 const grid = byId('grid', HTMLElement);
 const spacer = byId('spacer', HTMLElement);
 const body = byId('rows', HTMLElement);
 const template = byId('row-template', HTMLTemplateElement);
-/** The rows that exist, by their index. */
+/** The rows that exist, by the id of their plant: what others add or delete moves them. */
 const rows = new Map<number, HTMLElement>();
-/** The plant that a row shows. It can change, because rows above it can be removed. */
+/** The plant that a row shows, as it was then. */
 const drawn = new WeakMap<HTMLElement, Plant>();
+const highlighted = new Set<number>();
 let rowPx = 0;
 let shown: PlantList | undefined;
-/** The active row as far as the table has scrolled to it; undefined if it has to. */
-let revealed: number | undefined;
+/** The first visible plant, and its row. It stays in its place when rows above it appear or disappear. */
+let top: { id: number; row: number } | undefined;
 /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
 let anchor: Plant | undefined;
 
@@ -43,10 +46,20 @@ export function drawTable(): void {
   refresh();
 }
 
+/** Shows for a moment that somebody else has changed these plants. */
+export function highlight(ids: readonly number[]): void {
+  for (const id of ids) highlighted.add(id);
+  refresh();
+  setTimeout(() => {
+    for (const id of ids) highlighted.delete(id);
+    refresh();
+  }, highlightMs);
+}
+
 /** Begins at the first row of another list. */
 function showBeginning(): void {
   shown = list;
-  revealed = 0;
+  top = undefined;
   anchor = undefined;
   closeUnlessChanged();
   grid.scrollTop = 0;
@@ -54,16 +67,22 @@ function showBeginning(): void {
 
 function draw(): void {
   if (list === undefined || grid.clientHeight === 0) return;
-  const [measured = rowAt(0)] = rows.values();
+  const [measured = newRow(0, null)] = rows.values();
   rowPx = Math.max(1, measured.offsetHeight);
   const { active, count, isComplete } = list;
+  const moved = top === undefined ? 0 : list.rowFrom(top.id) - top.row;
+  const topPx = grid.scrollTop + moved * rowPx; // before the height changes what the browser allows
   spacer.style.height = `${count * rowPx}px`;
+  if (moved !== 0) grid.scrollTop = topPx;
   grid.ariaRowCount = String(isComplete ? count + 1 : -1);
   grid.ariaBusy = String(count === 0 && !isComplete);
 
-  if (revealed !== active) reveal(active);
+  if (list.isSought) reveal(active);
+  list.isSought = false;
   const { scrollTop } = grid;
   const first = Math.floor(scrollTop / rowPx);
+  const topPlant = list.plants[first];
+  top = topPlant && { id: topPlant.id, row: first };
   const end = Math.ceil((scrollTop + viewPx()) / rowPx);
   const lastDrawn = Math.min(count, end + spareRows);
   drawRows(list, Math.max(0, first - spareRows), lastDrawn);
@@ -78,7 +97,6 @@ function viewPx(): number {
 
 /** Scrolls to a row. */
 function reveal(index: number): void {
-  revealed = index;
   const [rowTop, rowEnd] = [index * rowPx, (index + 1) * rowPx];
   if (rowTop < grid.scrollTop) grid.scrollTop = rowTop;
   else if (rowEnd > grid.scrollTop + viewPx()) grid.scrollTop = rowEnd - viewPx();
@@ -86,39 +104,43 @@ function reveal(index: number): void {
 
 function drawRows(plants: PlantList, start: number, end: number): void {
   const { active } = plants;
-  for (const [index, row] of rows) {
-    if (index >= start && index < end) continue;
+  const visible = plants.plants.slice(start, end);
+  const ids = new Set(visible.map(({ id }) => id));
+  for (const [id, row] of rows) {
+    if (ids.has(id)) continue;
     row.remove();
-    rows.delete(index);
+    rows.delete(id);
   }
   // From the last one, so that each new row finds its place before the next one.
-  for (const [at, plant] of [...plants.plants.slice(start, end).entries()].toReversed()) {
-    const index = start + at;
-    drawRow(rowAt(index), plant, index === active);
+  let next: HTMLElement | null = null;
+  for (const [at, plant] of [...visible.entries()].toReversed()) {
+    const row: HTMLElement = rows.get(plant.id) ?? newRow(plant.id, next);
+    drawRow(row, plant, start + at);
+    next = row;
   }
   body.style.transform = `translateY(${start * rowPx}px)`;
-  if (rows.has(active)) grid.setAttribute('aria-activedescendant', `row-${active}`);
-  else grid.removeAttribute('aria-activedescendant');
+  if (active >= start && active < start + visible.length) {
+    grid.setAttribute('aria-activedescendant', `row-${active}`);
+  } else grid.removeAttribute('aria-activedescendant');
 }
 
-function rowAt(index: number): HTMLElement {
-  const existing = rows.get(index);
-  if (existing !== undefined) return existing;
+function newRow(id: number, next: HTMLElement | null): HTMLElement {
   const row = find(document.importNode(template.content, true), '.row', HTMLElement);
-  row.id = `row-${index}`;
-  row.ariaRowIndex = String(index + 2); // the head is the first row
-  rows.set(index, row);
-  body.insertBefore(row, rows.get(index + 1) ?? null);
+  rows.set(id, row);
+  body.insertBefore(row, next);
   return row;
 }
 
-function drawRow(row: HTMLElement, plant: Plant, isActive: boolean): void {
+function drawRow(row: HTMLElement, plant: Plant, index: number): void {
   if (drawn.get(row) !== plant) drawPlant(row, plant);
   drawn.set(row, plant);
+  row.id = `row-${index}`;
+  row.ariaRowIndex = String(index + 2); // the head is the first row
   const isChosen = isSelected(plant);
   find(row, 'input', HTMLInputElement).checked = isChosen;
   row.ariaSelected = String(isChosen);
-  row.classList.toggle('active', isActive);
+  row.classList.toggle('active', index === list?.active);
+  row.classList.toggle('changed', highlighted.has(plant.id));
 }
 
 function drawPlant(row: HTMLElement, plant: Plant): void {
@@ -141,20 +163,19 @@ function drawPlant(row: HTMLElement, plant: Plant): void {
 
 /** The editor covers its row, and stays in sight when the row is scrolled away. */
 function placeEditor(plants: PlantList): void {
-  const index = edited === undefined ? -1 : plants.rowOf(edited);
-  if (index === -1) return; // the row is gone, what was typed is not
+  if (edited === undefined || plants.find(edited.id) === undefined) return; // the row is gone, what was typed is not
   const headPx = spacer.offsetTop;
-  const topPx = headPx + index * rowPx - grid.scrollTop;
+  const topPx = headPx + plants.rowFrom(edited.id) * rowPx - grid.scrollTop;
   const lastTopPx = grid.clientHeight - editor.offsetHeight;
   editor.style.top = `${Math.max(headPx, Math.min(topPx, lastTopPx))}px`;
 }
 
 function pressed({ target, shiftKey }: MouseEvent): void {
   if (list === undefined || !(target instanceof Element)) return;
-  const [index = -1] = rows.entries().find(([, row]) => row.contains(target)) ?? [];
-  const plant = list.plants[index];
+  const [id = 0] = rows.entries().find(([, row]) => row.contains(target)) ?? [];
+  const plant = list.find(id);
   if (plant === undefined) return;
-  revealed = list.active = index;
+  list.active = list.rowFrom(id);
   grid.focus({ preventScroll: true }); // the keyboard continues from here
   if (target.closest('.check')) choose(plant, shiftKey);
   else if (target.closest('.edit')) void edit(plant);
@@ -170,7 +191,7 @@ function keyPressed(event: KeyboardEvent): void {
   if (index !== undefined) {
     anchor = event.shiftKey ? (rangeStart() ?? active) : undefined;
     if (!event.shiftKey || selectRange(list.plants[index])) list.active = index;
-    revealed = undefined;
+    list.isSought = true;
     refresh();
   } else if (active === undefined || !acted(event, active)) return;
   event.preventDefault();

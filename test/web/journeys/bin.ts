@@ -2,7 +2,7 @@
  * The bin, Undo, and the history of a plant.
  */
 import assert from 'node:assert/strict';
-import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
+import { assertNames, deleteChosen, openBin, press, switchTab, toast } from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('the bin shows what was deleted by whom, and brings it back', async (t) => {
@@ -87,6 +87,7 @@ inBrowser('a token that cannot write shows no control that it cannot use', async
 
 inBrowser('a plant that somebody else deleted or restored can be restored here too', async (t) => {
   const { page, app, token } = await openStore(t);
+  await switchTab(page, 'hidden');
   await app.call('DELETE', '/plants/2', { token });
   await page.locator('#rows').getByText('Ficus lyrata').click();
   await page.getByText('Someone has deleted this plant').waitFor();

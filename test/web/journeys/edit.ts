@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { assertNames, loseResponse, press, toast } from '../actions.ts';
+import { assertNames, loseResponse, press, switchTab, toast } from '../actions.ts';
 import { inBrowser, openStore } from '../store.ts';
 
 const two = [
@@ -54,6 +54,7 @@ inBrowser('edits a row in place, and Escape leaves it as it was', async (t) => {
 
 inBrowser('two people who edit one plant lose nothing silently', async (t) => {
   const { page, app, token } = await openStore(t, { plants: two });
+  await switchTab(page, 'hidden');
   const bob = await app.token('bob', { role: 'manager' });
   const change = (json: object) => app.call('PATCH', '/plants/1', { token: bob, json });
   const save = async (name: string) => {
@@ -88,6 +89,7 @@ inBrowser('two people who edit one plant lose nothing silently', async (t) => {
 
 inBrowser('a plant that is gone when it is edited leaves the table', async (t) => {
   const { page, app, token } = await openStore(t, { plants: two });
+  await switchTab(page, 'hidden');
   await app.call('DELETE', '/plants/2', { token });
   await page.getByRole('button', { name: 'Edit Aloe' }).click();
   await toast(page, 'Someone has deleted “Aloe”').waitFor();
@@ -98,8 +100,10 @@ inBrowser('a plant that is gone when it is edited leaves the table', async (t) =
   await page.locator('#edit-name').fill('Mine');
   await app.call('DELETE', '/plants/1', { token });
   await press(page, 'Enter');
-  await toast(page, 'Someone has deleted “Ficus”').waitFor();
+  await page.locator('#edit-choice').getByText('Someone has deleted “Ficus”').waitFor();
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
+  assert.equal(await page.locator('#edit-name').inputValue(), 'Mine', 'what was typed stays');
+  await page.getByRole('button', { name: 'Cancel' }).click();
   assert.equal(await page.locator('#edit').isVisible(), false);
 });
 
@@ -108,6 +112,7 @@ inBrowser(
   async (t) => {
     const { page } = await openStore(t, { plants: two });
     await edit(page, 'Ficus');
+    await switchTab(page, 'hidden'); // what it hears of the change would show that the service responds
     await loseResponse(page, '**/plants/1?*');
     await page.locator('#edit-name').fill('Ficus lyrata');
     await press(page, 'Enter');

@@ -11,6 +11,7 @@ import {
   openSharing,
   press,
   sharesOf,
+  switchTab,
   tabTo,
 } from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
@@ -88,6 +89,7 @@ inBrowser('plants of others are told apart, not changed, and leave with their sh
   await page.getByText('you can see their plants').waitFor();
   await page.getByRole('button', { name: 'End what bob shares with you' }).click();
   await page.getByText('ask them to share again.').waitFor();
+  await switchTab(page, 'hidden'); // what it hears of the change would show that the service responds
   await loseResponse(page, '**/shares/bob'); // so the page repeats the request
   await page.getByRole('button', { name: 'End sharing', exact: true }).click();
   await page.locator('#sharing .waiting').getByText('The service does not respond.').waitFor();

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
-import { assertNames, deleteChosen, openBin, press, toast } from '../actions.ts';
+import { assertNames, deleteChosen, openBin, press, switchTab, toast } from '../actions.ts';
 import { inBrowser, openStore, shelf } from '../store.ts';
 
 inBrowser('scrolls to the end of a long list and back, with few rows at a time', async (t) => {
@@ -63,8 +63,36 @@ inBrowser('a range selects exactly what is between its ends, or nothing', async 
   await page.getByText('1 plant selected').waitFor(); // a range needs a beginning that is shown
 });
 
+inBrowser('a page that is far behind reads its rows again, and moves nothing', async (t) => {
+  const { app, page } = await openStore(t, { plants: [], context: {} });
+  const list = Array.from({ length: 400 }, (_, at) => {
+    const id = (at + 1) * 10;
+    return { id, name: `Ivy ${id}.`, tag: '' };
+  });
+  await app.database.fill(list);
+  await page.reload();
+  await page.getByText('more than 400 plants', { exact: true }).waitFor();
+  await page.evaluate(`document.querySelector('#grid').scrollTop = 100 * 44 + 7`);
+  await page.getByRole('checkbox', { name: 'Select Ivy 1030.' }).click();
+  const shown = page.locator('#rows .row').filter({ hasText: 'Ivy 1030.' });
+  const before = await shown.boundingBox();
+  await switchTab(page, 'hidden');
+  const token = await app.token('bob', { role: 'manager' });
+  for (let id = 1; id < 1_010; id++) {
+    if (id % 10 !== 0) await app.call('POST', '/plants', { token, json: { id, name: 'Moss' } });
+  }
+  let reads = 0;
+  page.on('request', (request) => (reads += Number(request.url().includes('/plants?'))));
+  await switchTab(page, 'visible');
+  await page.getByText('more than 1,309 plants', { exact: true }).waitFor();
+  assert.deepEqual(await shown.boundingBox(), before);
+  await page.getByText('1 plant selected').waitFor();
+  assert.equal(reads, 6);
+});
+
 inBrowser('a range begins at its plant, also after its row has moved', async (t) => {
   const { page, app, token } = await openStore(t);
+  await switchTab(page, 'hidden');
   await page.getByRole('checkbox', { name: 'Select Thymus' }).click();
   await app.call('DELETE', '/plants/1', { token });
   await page.getByText('Monstera deliciosa').click();
