@@ -227,7 +227,6 @@ const Webhook = Type.Object(
       ['active', 'failing', 'retired'],
       '`failing`: the last attempt failed, and there will be another one. `retired`: nothing is sent any more.',
     ),
-    createdAt: Time('When the webhook was created (RFC 3339).'),
     after: Text('The receiver has all changes up to this cursor of `GET /changes`.'),
     lag: Type.Integer({
       minimum: 0,
@@ -251,7 +250,6 @@ const Webhook = Type.Object(
         id: '5f2c8d0e9b1a4c37',
         url: 'https://receiver.example/plants',
         state: 'active',
-        createdAt: '2026-01-31T12:00:00.000Z',
         after: '9ugxnorjls.4821.mkvvx2yo.7',
         lag: 0,
         status: 204,

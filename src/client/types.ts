@@ -173,8 +173,6 @@ export interface Webhook {
   url: string;
   /** `failing`: the last attempt failed, and there will be another one. `retired`: nothing is sent any more. */
   state: 'active' | 'failing' | 'retired';
-  /** When the webhook was created (RFC 3339). */
-  createdAt: string;
   /** The receiver has all changes up to this cursor of `GET /changes`. */
   after: string;
   /** How many changes of the store there are after it, including those that the user cannot see. */

@@ -28,8 +28,6 @@ export const changeEvents = [
   'role-changed',
   'user-removed',
   'backup-restored',
-  'webhook-created',
-  'webhook-removed',
 ] as const;
 export type ChangeEvent = (typeof changeEvents)[number];
 

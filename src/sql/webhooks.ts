@@ -3,7 +3,7 @@
  */
 import type { Identified, Identity } from '../access/access.ts';
 import { parseCursor } from '../log/feed.ts';
-import { Problem } from '../problem.ts';
+import { fixedProblem } from '../problem.ts';
 import {
   maxDueAtMs,
   maxWebhooks,
@@ -122,8 +122,7 @@ function webhookOf([store, user, id, version, state, userName, lastPosition]: We
   return { ...JSON.parse(state), store, user, id, version, userName, lastPosition };
 }
 
-const tooManyWebhooks = () =>
-  new Problem(
-    'too-many-webhooks',
-    `You have the maximum of ${maxWebhooks} webhooks. Delete one that you do not need.`,
-  );
+const tooManyWebhooks = fixedProblem(
+  'too-many-webhooks',
+  `You have the maximum of ${maxWebhooks} webhooks. Delete one that you do not need.`,
+);

@@ -5,16 +5,8 @@
 import { Resolver } from 'node:dns/promises';
 import { Agent, request as requestHttp } from 'node:http';
 import { Agent as TlsAgent, request as requestHttps } from 'node:https';
-import {
-  BlockList,
-  connect,
-  isIP,
-  isIPv6,
-  type IPVersion,
-  type LookupFunction,
-  type SocketAddress,
-  type TcpNetConnectOpts,
-} from 'node:net';
+import { BlockList, connect, isIP, isIPv6 } from 'node:net';
+import type { IPVersion, LookupFunction, TcpNetConnectOpts } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
 import { attemptTimeoutMs, type Answer, type headersOf } from './webhook.ts';
@@ -28,33 +20,23 @@ const notPublic = (
   'fc00::/7 fe80::/10 fec0::/10 ff00::/8'
 ).split(' ');
 
-const familyOf = (address: string): IPVersion => (isIPv6(address) ? 'ipv6' : 'ipv4');
+/** Blocks every address but those in the given networks, such as `10.0.0.0/8` and `public`. */
+export function blockListOf(networks: readonly string[]): BlockList {
+  const isPublic = networks.includes('public');
+  const special = listOf(notPublic);
+  const allowed = listOf(networks.filter((network) => network !== 'public'));
+  const check = (address: string, family?: IPVersion) =>
+    !allowed.check(address, family) && !(isPublic && !special.check(address, family));
+  return Object.assign(new BlockList(), { check });
+}
 
 function listOf(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) {
     const [address = '', bits = isIPv6(network) ? 128 : 32] = network.split('/');
-    list.addSubnet(address, Number(bits), familyOf(address));
+    list.addSubnet(address, Number(bits), isIPv6(address) ? 'ipv6' : 'ipv4');
   }
   return list;
-}
-
-/** Blocks every address but those in the given networks, such as `10.0.0.0/8` and `public`. */
-export class Networks extends BlockList {
-  readonly #allowed: BlockList;
-  readonly #notPublic: BlockList | undefined;
-
-  constructor(networks: readonly string[]) {
-    super();
-    this.#allowed = listOf(networks.filter((network) => network !== 'public'));
-    this.#notPublic = networks.includes('public') ? listOf(notPublic) : undefined;
-  }
-
-  override check(given: string | SocketAddress, family?: IPVersion): boolean {
-    const address = typeof given === 'string' ? given : given.address;
-    const isPublic = this.#notPublic?.check(address, family ?? familyOf(address)) === false;
-    return !isPublic && !this.#allowed.check(address, family ?? familyOf(address));
-  }
 }
 
 /** Sends a message once. Never rejects. */
@@ -64,12 +46,12 @@ export type Post = (
   body: string,
 ) => Promise<Answer>;
 
-/** A server of names that does not respond delays no other, as it would in the lookups of the system. */
-const defaultResolver = () => new Resolver({ timeout: 2_000, tries: 2 });
+/** With the lookups of the system, a few names whose servers do not respond would delay all others. */
+const newResolver = () => new Resolver({ timeout: 2_000, tries: 2 });
 
-export function openPost(networks: readonly string[], resolver = defaultResolver()): Post {
+export function openPost(networks: readonly string[], resolver = newResolver()): Post {
   // Without keepAlive, each message has a connection of its own, whose address is checked.
-  const settings = { blockList: new Networks(networks), lookup: lookupIn(resolver) };
+  const settings = { blockList: blockListOf(networks), lookup: lookupIn(resolver) };
   const [http, https] = [new Agent(settings), new TlsAgent(settings)];
   https.createConnection = (to) => {
     const target = to as TcpNetConnectOpts; // the agent has set the host and the port
@@ -96,8 +78,9 @@ export function openPost(networks: readonly string[], resolver = defaultResolver
 function lookupIn(resolver: Resolver): LookupFunction {
   const find = callbackify(async (host: string) => {
     const queries = [resolver.resolve4(host), resolver.resolve6(host)];
-    const results = await Promise.allSettled(queries);
-    const found = results.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+    const found = (await Promise.allSettled(queries)).flatMap((one) =>
+      one.status === 'fulfilled' ? one.value : [],
+    );
     if (found.length > 0) return found.map((address) => ({ address, family: isIP(address) }));
     throw Object.assign(new Error(`no address of ${host}`), { code: 'ENOTFOUND' });
   });

@@ -1,6 +1,6 @@
 /**
- * Webhooks: endpoints that get the changes a user can read as messages, after Standard Webhooks. One is a row, from which any
- * process can continue.
+ * Webhooks: endpoints that get the changes a user can read as messages, after Standard Webhooks. One is a row, from which
+ * any process can continue.
  */
 import { createHmac, hash } from 'node:crypto';
 import type { Caller, Identity } from '../access/access.ts';
@@ -10,7 +10,7 @@ import { formatTimestamp } from '../shared/timestamp.ts';
 /** Maximum number of webhooks of a user. */
 export const maxWebhooks = 10;
 export const attemptTimeoutMs = 7_000;
-/** Much longer than an attempt: the clocks of servers can differ by 20 seconds. */
+/** Much longer than an attempt: the clocks of servers can differ by 10 seconds. */
 export const leaseMs = 30_000;
 const hourMs = 60 * 60 * 1_000;
 const maxFailingMs = 72 * hourMs;
@@ -35,7 +35,6 @@ export interface WebhookState {
   url: string;
   /** In base64. */
   secret: string;
-  createdAtMs: number;
   /** Of the feed: the receiver has all that is before it. */
   cursor: string;
   message?: Message | undefined;
@@ -64,7 +63,7 @@ export interface Webhook extends Identity, WebhookState {
 export interface WebhookStorage {
   /** In ascending order of id. */
   list(user: Identity): Promise<Webhook[]>;
-  /** Some that can have something to send, those that fail last. */
+  /** Some that can have something to send, those with a message last. */
   due(nowMs: number, limit: number): Promise<Webhook[]>;
   /**
    * Stores a webhook, with the next version. Resolves to undefined if another call has changed or removed it since it was
@@ -80,11 +79,6 @@ export interface WebhookStorage {
 /** A webhook is not due later than this, unless a clock was set back since: then it is due now. */
 export const maxDueAtMs = (nowMs: number) => nowMs + maxRetryAfterMs;
 
-/** Whether a process has the webhook. */
-export function isLeased({ isSending, dueAtMs }: WebhookState, nowMs: number): boolean {
-  return isSending && dueAtMs > nowMs && dueAtMs <= nowMs + leaseMs;
-}
-
 /** What an attempt has found. */
 export interface Answer {
   /** As in `WebhookState`. */
@@ -99,18 +93,16 @@ export function afterAttempt<S extends WebhookState>(before: S, answer: Answer, 
   const { result, retryAfterMs = 0 } = answer;
   const after = { ...before, result, isSending: false, dueAtMs: nowMs };
   if (isSuccess(answer)) {
-    const none = { message: undefined, attempts: 0, failingSinceMs: undefined };
-    return { ...after, ...none, cursor };
+    return { ...after, cursor, message: undefined, attempts: 0, failingSinceMs: undefined };
   }
   // From 5 s to an hour. It varies, so that not all endpoints of a server try again at once.
   const pauseMs = Math.min(5_000 * 3 ** attempts, hourMs) * (0.8 + 0.4 * Math.random());
-  const waitMs = Math.min(Math.max(pauseMs, retryAfterMs), maxRetryAfterMs);
-  const dueAtMs = Math.round(nowMs + waitMs);
+  const dueAtMs = nowMs + Math.round(Math.min(Math.max(pauseMs, retryAfterMs), maxRetryAfterMs));
   const failing = { ...after, attempts: attempts + 1, failingSinceMs, dueAtMs };
   const isLong = nowMs - failingSinceMs >= maxFailingMs && attempts >= minAttempts;
+  if (!isLong && result !== '410') return failing;
   const reason = `Every attempt has failed for three days, at last with: ${result}`;
-  const retired = result === '410' ? 'The receiver responded with 410 (Gone).' : reason;
-  return isLong || result === '410' ? { ...failing, retired } : failing;
+  return { ...failing, retired: isLong ? reason : 'The receiver responded with 410 (Gone).' };
 }
 
 /** A message of Standard Webhooks. */

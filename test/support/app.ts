@@ -15,7 +15,7 @@ import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
 import { openPost } from '../../src/webhooks/networks.ts';
-import { Sender } from '../../src/webhooks/sender.ts';
+import { createSender } from '../../src/webhooks/sender.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
 
 export interface TestApp {
@@ -49,6 +49,7 @@ export interface CallOptions {
   json?: unknown;
   body?: string | Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
+  signal?: AbortSignal;
 }
 
 export interface Answer {
@@ -90,7 +91,7 @@ export async function startApp(
   const log = options.log ?? pino({ level: 'silent' });
   const { webhookNetworks, resolver } = options;
   const post = webhookNetworks && openPost(webhookNetworks, resolver);
-  const webhooks = post && new Sender(storage, post, log);
+  const webhooks = post && createSender(storage, post, log);
   const stop = new AbortController();
   const sending = webhooks?.run(stop.signal);
   const app = buildApp({
@@ -168,7 +169,7 @@ export async function addToken(
 export async function call(
   url: string,
   method: string,
-  { token, json, body, headers }: CallOptions = {},
+  { token, json, body, headers, signal }: CallOptions = {},
 ): Promise<Answer> {
   const response = await fetch(url, {
     method,
@@ -178,6 +179,7 @@ export async function call(
       ...headers,
     },
     body: json === undefined ? (body ?? null) : JSON.stringify(json),
+    signal: signal ?? null,
   });
   const text = await response.text();
   const isJson = text !== '' && /\bjson\b/.test(response.headers.get('content-type') ?? '');

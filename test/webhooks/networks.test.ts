@@ -9,7 +9,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { it, type TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
-import { Networks, openPost } from '../../src/webhooks/networks.ts';
+import { blockListOf, openPost } from '../../src/webhooks/networks.ts';
 import { bodyOf, headersOf } from '../../src/webhooks/webhook.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startDns } from '../support/dns.ts';
@@ -63,7 +63,7 @@ it('that are public contain no address that ipaddr.js finds special', (t) => {
   const seed = Number(process.env['PLANT_STORE_TEST_SEED'] ?? Date.now());
   const random = seededRandom(seed);
   t.diagnostic(`seed ${seed}`);
-  const networks = new Networks(['public']);
+  const networks = blockListOf(['public']);
   const bytes = (count: number) => Array.from({ length: count }, () => Math.floor(random() * 256));
   // Most random addresses are not in a small range, so some begin as its first and last addresses do.
   const starts = specialRanges();

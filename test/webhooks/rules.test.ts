@@ -12,7 +12,6 @@ const message = { body: '{}', cursor: 'end', isEnd: true, reach: '' };
 const sending: WebhookState = {
   url: 'https://receiver.example/',
   secret: '',
-  createdAtMs: 0,
   cursor: 'start',
   message,
   dueAtMs: 0,

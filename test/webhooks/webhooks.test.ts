@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import { pino } from 'pino';
 import { scopes } from '../../src/access/access.ts';
 import { openPost } from '../../src/webhooks/networks.ts';
-import { Sender } from '../../src/webhooks/sender.ts';
+import { createSender } from '../../src/webhooks/sender.ts';
 import { startApp, type Send, type TestApp } from '../support/app.ts';
 import { accept, refuse, startReceiver, verify } from '../support/receiver.ts';
 import { findUser } from '../support/scene.ts';
@@ -170,7 +170,7 @@ itOnEach('get each message from one process', async (t) => {
   const log = pino({ level: 'silent' });
   const others = Array.from({ length: 3 }, async () => {
     await using storage = await app.database.open();
-    await new Sender(storage, openPost(local.webhookNetworks), log).run(stop.signal);
+    await createSender(storage, openPost(local.webhookNetworks), log).run(stop.signal);
   });
   for (let batch = 0; batch < 40; batch++) await addPlants(alice, 10);
   for (const receiver of receivers) {
@@ -223,6 +223,27 @@ it('that respond with 410 get no more, until a test succeeds', async (t) => {
   assert.equal((await alice('POST', `/webhooks/${id}/test`)).text, '{"status":204}');
   await receiver.untilPlant(1);
   await until('it is active', async () => (await listedBy(alice))[0]?.state === 'active');
+});
+
+it('wait for a receiver that is away for two days, and lose nothing', async (t) => {
+  const app = await startApp(t, local);
+  const alice = await withAll(app, 'alice');
+  const receiver = await startReceiver(t);
+  receiver.respond = (_, response) => refuse(response);
+  await createdBy(alice, receiver.url);
+  await addPlants(alice, 1);
+  const { id } = await receiver.get(0);
+  await until('it is failing', async () => (await listedBy(alice))[0]?.state === 'failing');
+  await addPlants(alice, 5);
+  receiver.respond = (_, response) => accept(response);
+  t.mock.timers.enable({ apis: ['Date'], now: Date.now() + 2 * 24 * 3_600_000 });
+  await receiver.untilPlant(6);
+  const sent = receiver.received.map((message) => [message.id === id, message.plants]);
+  assert.deepEqual(sent, [
+    [true, [1]],
+    [true, [1]],
+    [false, [2, 3, 4, 5, 6]],
+  ]);
 });
 
 it('begin at a cursor', async (t) => {

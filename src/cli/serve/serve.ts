@@ -8,7 +8,7 @@ import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { createRetention } from '../../log/retention.ts';
 import { openPost } from '../../webhooks/networks.ts';
-import { Sender } from '../../webhooks/sender.ts';
+import { createSender } from '../../webhooks/sender.ts';
 import { isProblem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
@@ -82,7 +82,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
   const { webhookNetworks } = options;
-  const webhooks = webhookNetworks && new Sender(storage, openPost(webhookNetworks), log);
+  const webhooks = webhookNetworks && createSender(storage, openPost(webhookNetworks), log);
   if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
   const app = buildApp({

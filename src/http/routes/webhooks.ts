@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { parseCursor, readFeed } from '../../log/feed.ts';
-import { insufficientScope, Problem } from '../../problem.ts';
+import { fixedProblem, insufficientScope, Problem } from '../../problem.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Sender } from '../../webhooks/sender.ts';
@@ -95,12 +95,10 @@ export function webhookRoutes(
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const { createWebhook, listWebhooks, deleteWebhook, testWebhook } = webhookOperations;
-
-  function enabled(): Sender {
+  const enabled = (): Sender => {
     if (sender !== undefined) return sender;
-    const detail = 'Webhooks are off. Whoever runs this service can allow networks for them.';
-    throw new Problem('webhooks-disabled', detail);
-  }
+    throw webhooksDisabled();
+  };
 
   routes.post('/webhooks', optionsOf(createWebhook), async ({ grant, body }, reply) => {
     enabled();
@@ -111,25 +109,13 @@ export function webhookRoutes(
     const { url, after } = body;
     const { store, user, read } = caller;
     const start = await readFeed(log, { store, user, userName, read }, after, 1);
-    const webhook = {
-      store,
-      user,
-      userName,
-      id: randomBytes(8).toString('hex'),
-      version: 0,
-      url,
-      secret: randomBytes(32).toString('base64'),
-      createdAtMs: Date.now(),
-      cursor: after ?? start.cursor,
-      lastPosition: start.position,
-      dueAtMs: 0,
-      isSending: false,
-      attempts: 0,
-    };
+    const [id, secret] = [randomBytes(8).toString('hex'), randomBytes(32).toString('base64')];
+    const identity = { store, user, userName, id, version: 0, lastPosition: start.position };
+    const begin = { cursor: after ?? start.cursor, dueAtMs: 0, isSending: false, attempts: 0 };
+    const webhook = { ...identity, url, secret, ...begin };
     await webhooks.set(webhook, caller);
-    reply.code(201).header('location', `${baseUrl}/webhooks/${webhook.id}`);
-    const secret = `whsec_${webhook.secret}`;
-    return sendJson(reply, JSON.stringify({ ...viewOf(webhook), secret }));
+    reply.code(201).header('location', `${baseUrl}/webhooks/${id}`);
+    return sendJson(reply, JSON.stringify({ ...viewOf(webhook), secret: `whsec_${secret}` }));
   });
 
   routes.get('/webhooks', optionsOf(listWebhooks), async ({ grant }, reply) => {
@@ -137,26 +123,20 @@ export function webhookRoutes(
     return sendJson(reply, JSON.stringify((await webhooks.list(grant.caller)).map(viewOf)));
   });
 
-  routes.delete(
-    '/webhooks/:webhookId',
-    optionsOf(deleteWebhook),
-    async ({ grant, params }, reply) => {
-      enabled();
-      if (!(await webhooks.remove(grant.caller, params.webhookId))) throw webhookNotFound();
-      return reply.code(204).send();
-    },
-  );
+  routes.delete('/webhooks/:webhookId', optionsOf(deleteWebhook), async (request, reply) => {
+    enabled();
+    const { grant, params } = request;
+    if (!(await webhooks.remove(grant.caller, params.webhookId))) throw webhookNotFound();
+    return reply.code(204).send();
+  });
 
-  routes.post(
-    '/webhooks/:webhookId/test',
-    optionsOf(testWebhook),
-    async ({ grant, params }, reply) => {
-      const tester = enabled();
-      const webhook = (await webhooks.list(grant.caller)).find(({ id }) => id === params.webhookId);
-      if (webhook === undefined) throw webhookNotFound();
-      return sendJson(reply, JSON.stringify(resultOf(await tester.test(webhook))));
-    },
-  );
+  routes.post('/webhooks/:webhookId/test', optionsOf(testWebhook), async (request, reply) => {
+    const tester = enabled();
+    const all = await webhooks.list(request.grant.caller);
+    const webhook = all.find(({ id }) => id === request.params.webhookId);
+    if (webhook === undefined) throw webhookNotFound();
+    return sendJson(reply, JSON.stringify(resultOf(await tester.test(webhook))));
+  });
 }
 
 const foreignToken =
@@ -164,31 +144,33 @@ const foreignToken =
 const cannotRead =
   'Messages contain plants, so this operation also requires the scope plants:read.';
 
-const webhookNotFound = () =>
-  new Problem(
-    'webhook-not-found',
-    'You have no webhook with this id. "GET /webhooks" lists your webhooks.',
-  );
+const webhooksDisabled = fixedProblem(
+  'webhooks-disabled',
+  'Webhooks are off. Whoever runs this service can allow networks for them.',
+);
+
+const webhookNotFound = fixedProblem(
+  'webhook-not-found',
+  'You have no webhook with this id. "GET /webhooks" lists your webhooks.',
+);
 
 function viewOf(webhook: Webhook) {
-  const { id, url, createdAtMs, cursor, lastPosition, retired } = webhook;
-  const failing = webhook.failingSinceMs === undefined ? 'active' : 'failing';
-  const state = retired === undefined ? failing : 'retired';
+  const { id, url, cursor, lastPosition, failingSinceMs, retired: reason } = webhook;
+  const isFailing = failingSinceMs !== undefined && reason === undefined;
   return {
     id,
     url,
-    state,
-    createdAt: formatTimestamp(createdAtMs),
+    state: isFailing ? 'failing' : reason === undefined ? 'active' : 'retired',
     after: cursor,
     lag: lastPosition - (parseCursor(cursor)?.position ?? 0),
     ...resultOf(webhook),
-    failingSince: formatTimestamp(webhook.failingSinceMs),
-    nextAttemptAt: state === 'failing' ? formatTimestamp(webhook.dueAtMs) : undefined,
-    reason: retired,
+    failingSince: formatTimestamp(failingSinceMs),
+    nextAttemptAt: isFailing ? formatTimestamp(webhook.dueAtMs) : undefined,
+    reason,
   };
 }
 
 /** A status, or why there is none. Neither before the first attempt. */
-function resultOf({ result = '' }: Pick<Webhook, 'result'>) {
-  return /^\d+$/.test(result) ? { status: Number(result) } : { error: result || undefined };
+function resultOf({ result }: Pick<Webhook, 'result'>) {
+  return /^\d+$/.test(result ?? '') ? { status: Number(result) } : { error: result };
 }
