@@ -18,6 +18,7 @@ const ofSqlite = {
   'retention.id': 'is set by the migration',
   'retention.confirmed_at': 'is set by the migration',
   'retention.ahead_since': 'is about the clock of the copy',
+  'retention.epoch': 'differs in each database',
 };
 
 const ofPostgres = {
@@ -26,6 +27,7 @@ const ofPostgres = {
   'retention.id': 'is set by the migration',
   'retention.confirmed_at': 'is set by the migration',
   'retention.ahead_since': 'is about the clock of the copy',
+  'retention.epoch': 'differs in each database',
   'stores.grants': 'shows the replicas which of their grants are old',
   'named_stores.name': 'follows from the stores, and is added with them',
   'named_stores.store': 'follows from the stores, and is added with them',

@@ -28,7 +28,14 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
     it('change the members of the patch, and nothing else', async () => {
       const { storage, caller } = scene();
       const alice = await caller('alice');
-      const { isReplay: _, ...plant } = await storage.plants.create(alice, { name: 'a', tag: 't' });
+      const {
+        isReplay: _,
+        position: _first,
+        ...plant
+      } = await storage.plants.create(alice, {
+        name: 'a',
+        tag: 't',
+      });
       const other = await storage.plants.create(alice, { name: 'a', tag: 't' });
       for (const [patch, name, tag] of [
         [{ name: 'b' }, 'b', 't'],
@@ -37,7 +44,8 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
         [{ name: 'c', tag: 'é𝒳' }, 'c', 'é𝒳'],
         [{}, 'c', 'é𝒳'],
       ] as const) {
-        const updated = await storage.plants.update(alice, plant.id, patch);
+        const { position: _later, ...updated } =
+          (await storage.plants.update(alice, plant.id, patch)) ?? assert.fail();
         assert.deepEqual(updated, { ...plant, name, tag });
         assert.deepEqual(await storage.plants.find(alice, plant.id), updated);
       }
@@ -109,14 +117,17 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       const alice = await caller('alice');
       const maria = await caller('maria', 'manager');
       const first = await storage.plants.create(alice, { name: 'a', tag: 't', id: 7 });
-      const plant = await storage.plants.update(alice, first.id, { name: 'b' });
-      await storage.plants.delete(maria, 7);
-      assert.deepEqual(await other.plants.restore(maria, 7), plant);
+      await storage.plants.update(alice, first.id, { name: 'b' });
+      const plant = await storage.plants.find(alice, 7);
+      const deleted = await storage.plants.delete(maria, 7);
+      const position = (deleted ?? 0) + 1;
+      assert.deepEqual(await other.plants.restore(maria, 7), { ...plant, position });
       assert.deepEqual(await storage.plants.find(alice, 7), plant);
       assert.deepEqual(await listOf(storage, alice), [{ id: 7, name: 'b', tag: 't' }]);
       assert.equal((await storage.plants.create(alice, { name: 'c' })).id, 8);
       await storage.plants.delete(alice, 7);
-      assert.deepEqual(await storage.plants.restore(alice, 7), plant);
+      const again = { ...plant, position: position + 3 };
+      assert.deepEqual(await storage.plants.restore(alice, 7), again);
     });
 
     it('need a deleted plant within reach, and its id', async () => {
@@ -482,7 +493,7 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       const together = [plants.restore(alice, id), plants.delete(alice, id)];
       assert.deepEqual(await Promise.all([...together, plants.restore(alice, id)]), [
         undefined,
-        false,
+        undefined,
         undefined,
       ]);
     });

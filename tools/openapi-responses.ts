@@ -4,6 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation, Success } from '../src/http/routes/operation.ts';
+import { maxPosition } from '../src/log/change-log.ts';
 import { problemKinds, type ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
@@ -50,7 +51,7 @@ export const headers = {
   'Change-Position': header(
     'The position of the change, or for a list of changes, of the last one that it considers. A copy of the plants that has followed `/changes` up to this number has the change. After a restore of the database, positions can be lower.',
     4821,
-    { type: 'integer', format: 'int64', minimum: 0 },
+    { type: 'integer', format: 'int64', minimum: 0, maximum: maxPosition },
   ),
   'Idempotent-Replayed': optional(
     header(

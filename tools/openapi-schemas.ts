@@ -77,20 +77,19 @@ const PlantChange = Type.Object(
   },
 );
 
-const Change = Type.Object(
+const ChangeWithoutPlant = Type.Object(
   {
     id: Id('The id of the plant.'),
     event: OneOf(
       plantEvents,
       'What happened. `deleted` if `plant` is absent. Update a copy by `plant`: an event can be one of several.',
     ),
-    at: Time('When it happened (RFC 3339).'),
+    at: Time('When the change was made (RFC 3339).'),
     user: Type.Optional(
       Text(
         'The name of the user who did it. Absent if it was whoever runs the service, or if you lost access to the plant.',
       ),
     ),
-    plant: Type.Optional(Plant),
   },
   {
     description:
@@ -106,6 +105,12 @@ const Change = Type.Object(
     ],
   },
 );
+
+/** The plant is optional. Type.Optional would copy its schema. */
+const Change: TSchema = {
+  ...ChangeWithoutPlant,
+  properties: { ...ChangeWithoutPlant.properties, plant: Plant },
+};
 
 const DeletedPlant = Type.Object(
   {

@@ -59,23 +59,11 @@ export interface Change {
   id: number;
   /** What happened. `deleted` if `plant` is absent. Update a copy by `plant`: an event can be one of several. */
   event: 'created' | 'updated' | 'deleted' | 'restored' | 'moved';
-  /** When it happened (RFC 3339). */
+  /** When the change was made (RFC 3339). */
   at: string;
   /** The name of the user who did it. Absent if it was whoever runs the service, or if you lost access to the plant. */
   user?: string;
-  /** A plant with the fields that `fields` names: `name` and `tag` by default. If a token without `plants:read` changes a plant, the response has only those that the request has sent, and the id. */
-  plant?: {
-    /** What the plant is called, exactly as it was sent. */
-    name?: string;
-    /** Its tag; empty if it has none. */
-    tag?: string;
-    /** Its id, unique in the store. Present only if `fields` names it. */
-    id?: number;
-    /** The name of the user who owns it. Present only if `fields` names it. */
-    owner?: string;
-    /** What you can do with it: `write` includes changes. Present only if `fields` names it. */
-    access?: 'read' | 'write';
-  };
+  plant?: Plant;
 }
 
 /** A deleted plant that can be restored. Ignore members that you do not know. */

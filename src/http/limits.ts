@@ -25,7 +25,7 @@ export const maxPipelinedRequests = 8;
 /** The same for all connections together. Each request can have 16 KiB of headers. */
 export const maxPipelinedRequestsTotal = 4_000;
 
-/** Maximum number of requests that wait for changes. Each takes less than 8 KiB besides its connection. */
+/** Maximum number of requests that wait for changes. Each takes about 8 KiB besides its connection. */
 export const maxWaitingRequests = 4_096;
 
 /** Maximum bytes of long responses in memory until clients read them: of all users, and of one user. */

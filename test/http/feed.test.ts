@@ -70,6 +70,34 @@ itOnEach('shows each change since the cursor, with the plant as it is now', asyn
   assert.deepEqual(ids, [2, 2, 1], 'each page has a plant once');
 });
 
+it('has the last change to each plant, in the order of these changes', async () => {
+  const { user } = inNewStore(app);
+  const alice = await user('alice');
+  const begin = await alice('GET', '/changes');
+  const names = Array.from({ length: 130 }, (_, at) => `n${at}`); // more than one read has
+  await Promise.all(names.map((name) => createdBy(alice, name)));
+  await alice('PATCH', '/plants/7', { json: { name: 'last' } });
+  const ids = changesIn(await alice('GET', nextOf(begin))).map(({ id }) => id);
+  assert.equal(ids.length, 130);
+  assert.deepEqual(
+    ids.filter((id) => [6, 7, 8].includes(id)),
+    [6, 8, 7],
+  );
+});
+
+it('shows nothing of plants that the user could never see, not even their deletion', async () => {
+  const { user } = inNewStore(app);
+  const [alice, bob] = [await user('alice'), await user('bob')];
+  await createdBy(bob, 'before');
+  const begin = await alice('GET', '/changes');
+  await bob('DELETE', '/plants/1');
+  await createdBy(bob, 'after');
+  await bob('DELETE', '/plants/2');
+  const followed = await alice('GET', nextOf(begin));
+  assert.equal(followed.text, '[]');
+  assert.ok(positionIn(followed) > positionIn(begin));
+});
+
 itOnEach('each change has a receipt, which a repeated request has too', async (t) => {
   const { user } = await startApp(t);
   const alice = await user('alice');

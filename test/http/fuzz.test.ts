@@ -134,10 +134,10 @@ function wrongsIn(line: string, bytes: string): string[] {
 }
 
 const [list, create, remove] = ['GET /plants', 'POST /plants', 'DELETE /plants/1'];
-const location = `${ids}\r\nLocation: /plants/6\r\nETag: "New"`;
+const location = `${ids}\r\nLocation: /plants/6\r\nETag: "New"\r\nChange-Position: 7`;
 const created = bytesOf(201, { name: 'New', tag: '' }, location);
 const plants = bytesOf(200, [{ name: 'Ficus', tag: '' }]);
-const removed = `HTTP/1.1 204 No Content\r\n${ids}\r\n\r\n`;
+const removed = `HTTP/1.1 204 No Content\r\n${ids}\r\nChange-Position: 8\r\n\r\n`;
 const missing = problem(404, 'plant-not-found');
 
 test('the fuzzer accepts correct responses', () => {

@@ -258,7 +258,11 @@ class Run {
     const effects: Effect[] = [];
     for (const change of changes) {
       const [alone, inGroup] = [outcomeOf(change, model, rules), outcomeOf(change, group, rules)];
-      const expected = model.apply(change);
+      const applied = model.apply(change);
+      const expected =
+        typeof applied === 'string'
+          ? applied
+          : { result: applied.result, position: model.position, ...effectOf(applied) };
       assertSame(alone, expected, change);
       assertSame(inGroup, expected, change);
       const name = typeof expected === 'string' ? expected : nameOf(change, expected);
@@ -411,6 +415,11 @@ function nameOf({ kind }: Change, { result, effect }: Exclude<Outcome, string>):
 
 function sorted(plants: ReadonlyMap<number, OwnedPlant>): readonly OwnedPlant[] {
   return [...plants.values()].toSorted((a, b) => a.id - b.id);
+}
+
+/** Without an effect, there is no member. */
+function effectOf({ effect }: Exclude<Outcome, string>): { effect?: Effect } {
+  return effect === undefined ? {} : { effect };
 }
 
 /** JSON is compared first, because it is much faster. */

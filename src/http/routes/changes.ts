@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { userKey, type Grant } from '../../access/access.ts';
 import { readFeed, type FeedChange, type FeedPage, type Reader } from '../../log/feed.ts';
-import type { Watch } from '../../log/watch.ts';
+import { Waiter, type Watch } from '../../log/watch.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { fixedProblem } from '../../problem.ts';
@@ -28,7 +28,7 @@ const maxWoken = 16;
 
 export const changeOperations = operationsOf('changes', {
   listChanges: {
-    summary: 'Follow changes',
+    summary: 'List changes',
     description:
       'Returns the changes of plants that the calling user has access to, in the order in which they were made, each plant at most once. `plant` is the plant as it is now. If `plant` is absent, the user does not see it any more. `Link` has the address of the next changes, also if there are none yet. Without `after`, the response is empty, and `Link` begins with the changes from now on.',
     scopes: ['plants:read'],
@@ -56,7 +56,7 @@ export const changeOperations = operationsOf('changes', {
     }),
     successes: {
       200: {
-        description: 'The changes.',
+        description: 'The changes after the cursor.',
         items: 'Change',
         headers: ['Link', 'Change-Position'],
       },
@@ -77,43 +77,41 @@ export function changeRoutes(
   { storage, optionsOf, lists, authentication, limits, watch, stopping }: ChangeRouteOptions,
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
-  /** Of the requests that wait. */
-  const waiting = new Set<AbortController>();
+  const waiting = new Set<Waiter>();
   const woken = new FairSemaphore({ max: maxWoken });
   stopping.addEventListener('abort', () => {
-    for (const end of waiting) end.abort();
+    for (const waiter of waiting) waiter.end();
   });
 
   /** Reads again after each change of the store, until the reader sees one or the time is over. */
   async function waitFor(
     request: FastifyRequest,
-    reply: FastifyReply,
+    { raw: response }: FastifyReply,
     first: FeedPage,
     { limit, waitMs }: { limit: number; waitMs: number },
   ): Promise<FeedPage> {
-    if (waiting.size >= maxWaitingRequests) throw tooManyWaiting();
-    limits.beginWait(request.grant, reply);
-    const end = new AbortController();
-    const abort = () => end.abort();
-    if (stopping.aborted || reply.raw.destroyed) abort();
-    const timer = setTimeout(abort, Math.min(waitMs, msLeft(request.grant)));
-    reply.raw.once('close', abort);
-    waiting.add(end);
+    const waiter = new Waiter(request.grant.caller.store, first.position);
+    const end = () => waiter.end();
+    if (stopping.aborted || response.destroyed) end();
+    const timer = setTimeout(end, Math.min(waitMs, msLeft(request.grant)));
+    response.once('close', end);
+    waiting.add(waiter);
     try {
       let page = first;
       do {
-        await watch.wait(request.grant.caller.store, page.position, end.signal);
-        if (reply.raw.destroyed) return page; // nobody gets it
+        await watch.wait(waiter);
+        if (response.destroyed) return page; // nobody gets it
         page = await woken.run(userKey(request.grant.caller), async () => {
           request.grant = await authentication.identifyAgain(request.grant);
           return readFeed(storage.log, readerOf(request.grant), page.cursor, limit);
         });
-      } while (page.changes.length === 0 && !end.signal.aborted);
+        waiter.position = page.position;
+      } while (page.changes.length === 0 && !waiter.isOver);
       return page;
     } finally {
-      waiting.delete(end);
+      waiting.delete(waiter);
       clearTimeout(timer);
-      reply.raw.off('close', abort);
+      response.off('close', end);
     }
   }
 
@@ -133,6 +131,8 @@ export function changeRoutes(
     const reader = readerOf(request.grant);
     let page = await readFeed(storage.log, reader, after, limit, wantedBy(reply.raw));
     if (after !== undefined && page.changes.length === 0 && page.isEnd && wait > 0) {
+      if (waiting.size >= maxWaitingRequests) throw tooManyWaiting();
+      limits.beginWait(request.grant, reply);
       page = await waitFor(request, reply, page, { limit, waitMs: wait * 1_000 });
     }
     const { caller } = request.grant;

@@ -25,6 +25,7 @@ function withoutChance(text: string): string {
   return text
     .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '<request>')
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+    .replace(/after=[\da-z]+\.\d+\.[\da-z]+\.(?:all|\d+)/g, 'after=<cursor>')
     .replace(/(\/tokens\/|after=)[0-9A-Za-z]{9}-[0-9a-f]{16}/g, '$1<token>');
 }
 
