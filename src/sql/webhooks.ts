@@ -25,12 +25,12 @@ type WebhookRow = readonly [
   lastPosition: number,
 ];
 
-const lastInStore = `(
-      SELECT stores.position FROM plant_store.stores WHERE stores.store = webhooks.store)`;
-const selectRows = `
+const lastOf = (store: string) => `(
+      SELECT stores.position FROM plant_store.stores WHERE stores.store = ${store})`;
+const selectRows = (store: string) => `
     SELECT webhooks.store, webhooks.user_id, webhooks.id, version, state, (
       SELECT users.name FROM plant_store.users
-      WHERE users.store = webhooks.store AND users.id = webhooks.user_id), ${lastInStore}
+      WHERE users.store = ${store} AND users.id = webhooks.user_id), ${lastOf(store)}
     FROM plant_store.webhooks`;
 
 export const webhookColumns = ['store', 'user_id', 'id', 'version', 'due_at', 'sent', 'state'];
@@ -50,11 +50,11 @@ export const webhookSql = {
     DELETE FROM plant_store.webhooks WHERE store = $1 AND user_id = $2 AND id = $3`,
   removeOfUser: sql`DELETE FROM plant_store.webhooks WHERE store = $1 AND user_id = $2`,
   list: sql<WebhookRow>`
-    ${selectRows} WHERE webhooks.store = $1 AND webhooks.user_id = $2 ORDER BY webhooks.id`,
+    ${selectRows('$1')} WHERE webhooks.store = $1 AND webhooks.user_id = $2 ORDER BY webhooks.id`,
   // Of all stores. A join could read the table of stores, even if there are no webhooks.
   due: sql<WebhookRow>`
-    ${selectRows}
-    WHERE (due_at <= $1 OR due_at > $2) AND sent < ${lastInStore}
+    ${selectRows('webhooks.store')}
+    WHERE (due_at <= $1 OR due_at > $2) AND sent < ${lastOf('webhooks.store')}
     ORDER BY sent < 0, due_at LIMIT $3`,
 };
 

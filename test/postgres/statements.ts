@@ -38,6 +38,7 @@ export const ofShards: readonly Statement[] = [
   logSql.list,
   retentionSql.oldest,
   userSql.namesOf,
+  webhookSql.list,
 ];
 
 /** All that requests send. */
