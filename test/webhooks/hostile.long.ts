@@ -3,9 +3,10 @@
  * another receiver gets each change within a second.
  */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
-import type { TestContext } from 'node:test';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { scopes } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { startDns } from '../support/dns.ts';
@@ -17,43 +18,7 @@ const rounds = 12;
 const warmUpRounds = 4;
 const attackers = 15;
 
-/** What a receiver does with a connection once a request has begun. */
-const attacks: Record<string, (socket: Socket) => void> = {
-  'redirects to the metadata of a cloud': (socket) =>
-    socket.end('HTTP/1.1 307 Moved\r\nLocation: http://169.254.169.254/latest/\r\n\r\n'),
-  'is silent': () => {},
-  'sends a byte of a header a second': (socket) => {
-    const timer = setInterval(() => socket.write('a'), 1_000);
-    socket.once('close', () => clearInterval(timer));
-    socket.write('HTTP/1.1 200 OK\r\nA: ');
-  },
-  'sends headers without end': (socket) => flood(socket, 'HTTP/1.1 200 OK\r\n', 'A: b\r\n'),
-  'sends a body without end': (socket) => flood(socket, 'HTTP/1.1 500 Oh\r\n\r\n', 'aaaaaaaa'),
-  'sends interim responses without end': (socket) =>
-    flood(socket, '', 'HTTP/1.1 102 Processing\r\n\r\n'),
-  'closes the connection': (socket) => socket.destroy(),
-};
-
-function flood(socket: Socket, first: string, more: string): void {
-  const chunk = more.repeat(65_536 / more.length);
-  const write = () => {
-    while (socket.writable && socket.write(chunk));
-  };
-  socket.on('drain', write);
-  socket.write(first);
-  write();
-}
-
-async function startAttacker(t: TestContext, attack: (socket: Socket) => void): Promise<number> {
-  const server = createServer((socket) => {
-    socket.on('error', () => {}); // the sender closes it
-    socket.once('data', () => attack(socket));
-    t.after(() => socket.destroy());
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => server.close());
-  return (server.address() as AddressInfo).port; // it listens on a port
-}
+const program = fileURLToPath(new URL('../support/hostile-receivers.ts', import.meta.url));
 
 it('hostile receivers cost neither memory nor the time of others', async (t) => {
   // One of the addresses is not allowed, so each attempt fails or gets another one.
@@ -62,7 +27,10 @@ it('hostile receivers cost neither memory nor the time of others', async (t) => 
   const alice = await app.user('alice', { scopes, role: 'manager' });
   const good = await startReceiver(t);
   assert.equal((await alice('POST', '/webhooks', { json: { url: good.url } })).status, 201);
-  const ports = await Promise.all(Object.values(attacks).map((attack) => startAttacker(t, attack)));
+  const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => child.kill('SIGKILL'));
+  const [line] = await once(createInterface({ input: child.stdout }), 'line');
+  const ports: number[] = JSON.parse(line);
   const urls = [
     ...ports.map((port) => `http://127.0.0.1:${port}/`),
     `http://rebinding.example:${ports[0]}/`,
