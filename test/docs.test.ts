@@ -15,6 +15,7 @@ import { commandsFile, commandsText } from '../tools/commands.ts';
 import { normalise, Page, tokenIds, type Example } from '../tools/markdown.ts';
 import { problemOf } from '../tools/problems.ts';
 import { causeProblem, startFailingApp } from './support/problem-triggers.ts';
+import { freePort } from './support/postgres.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { shownAddress, Terminal } from './support/terminal.ts';
 import { programs, without, type Program } from './support/programs.ts';
@@ -34,7 +35,7 @@ for (const file of ['README.md', ...pages.toSorted()]) {
   test(`the examples of ${file} print what it shows`, { timeout: 60_000, skip }, async (t) => {
     let url: string | undefined;
     const postgres = async () => (url ??= (await emptyDatabase(t, 'PostgreSQL')).url);
-    const terminal = new Terminal(t);
+    const terminal = new Terminal(t, await freePort());
     // Readers come from the README, so the database exists and its creation is not reported.
     if (file !== 'README.md') await terminal.createDatabase();
     const realIds = new Map<string, string>();
@@ -42,7 +43,7 @@ for (const file of ['README.md', ...pages.toSorted()]) {
       let real = command.replaceAll(tokenIds, (id) => realIds.get(id) ?? id);
       if (real.includes(shownPostgres)) real = real.replaceAll(shownPostgres, await postgres());
       for (const block of blocks) {
-        if (block.file === undefined || !real.split(' ').includes(block.file)) continue;
+        if (block.file === undefined || !real.split(/[ '"]/).includes(block.file)) continue;
         terminal.write(block.file, block.text);
       }
       const printed = await printedBy(terminal, { command: real, output, line });

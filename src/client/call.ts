@@ -9,6 +9,7 @@ import {
   PlantStoreError,
   type Failure,
 } from './problem.ts';
+import { positionOf } from './reply.ts';
 import type { HeadersOfCall } from './request.ts';
 import { pause, unlessAborted, within } from './waiting.ts';
 
@@ -29,8 +30,8 @@ const longestPauseMs = 15_000;
 /** Responses of a proxy that does not reach the service. */
 const gatewayStatuses: readonly number[] = [502, 503, 504];
 
-/** A request that takes longer counts as a failed connection. */
-const lost = { timeoutMs: maxRequestMs, timeout: () => new Error('the response did not arrive') };
+/** Why a request that takes longer fails, as if the connection had failed. */
+const lost = () => new Error('the response did not arrive');
 
 /** Longer than any response of the service: a response that never ends must not fill the memory. */
 const maxBodyBytes = 64 * 1_024 ** 2;
@@ -66,12 +67,15 @@ export class Call {
   outcomeUnknown = false;
   /** Whether the call can use another token if the service refuses the first one. */
   canRenewToken = true;
+  /** How long the service can hold a request before it responds. */
+  waitSeconds = 0;
   readonly #transport: Transport;
   readonly #effect: Effect;
   /** Aborts at the deadline, or with the signal of the caller. */
   #end = new AbortController().signal;
   #token = '';
   #isSending = false;
+  #onResponse: CallOptions['onResponse'];
 
   constructor(transport: Transport, effect: Effect) {
     this.#transport = transport;
@@ -81,9 +85,10 @@ export class Call {
   /** Runs `attempt` until it succeeds, or until another attempt would be unsafe or too late. */
   async run<T>(
     attempt: (call: Call) => Promise<T>,
-    { signal, timeoutMs = this.#transport.timeoutMs }: CallOptions = {},
+    { signal, timeoutMs = this.#transport.timeoutMs, onResponse }: CallOptions = {},
   ): Promise<T> {
     requireTimeout(timeoutMs);
+    this.#onResponse = onResponse;
     const deadlineMs = performance.now() + timeoutMs;
     const timedOut = clientFailure('timeout', `The call did not end within ${timeoutMs} ms.`);
     const timeout = () => this.#error(timedOut, this.#isSending);
@@ -144,6 +149,8 @@ export class Call {
     const json = parse(text);
     const isExpected = successStatuses[method].includes(status);
     if (isExpected && (json !== undefined || status === 204)) {
+      const requestId = headers.get('x-request-id') ?? undefined;
+      this.#onResponse?.({ headers, requestId, position: positionOf(headers) });
       return { headers, json: json as T, unexpected }; // see above
     }
     // A list that fails ends early, and some proxies hide that.
@@ -169,7 +176,8 @@ export class Call {
     }
     this.#isSending = true;
     try {
-      return await within({ ...lost, signal: this.#end }, async (signal) => {
+      const timeoutMs = maxRequestMs + this.waitSeconds * 1_000;
+      return await within({ timeoutMs, timeout: lost, signal: this.#end }, async (signal) => {
         const response = await fetch(address, { ...init, signal });
         return { response, text: await textOf(response) };
       });
@@ -193,7 +201,10 @@ function isTemporary({ kind, status, retryAfterSeconds }: PlantStoreError): bool
 }
 
 /** At least as long as the response asks for, twice as long after each attempt, and different for each client. */
-export function pauseMs({ retryAfterSeconds = 0 }: PlantStoreError, retries: number): number {
+export function pauseMs(
+  { retryAfterSeconds = 0 }: { retryAfterSeconds?: number | undefined },
+  retries: number,
+): number {
   const backoffMs = Math.min(firstPauseMs * 2 ** retries, longestPauseMs);
   return Math.max(retryAfterSeconds * 1_000, backoffMs) * (1 + Math.random() / 2);
 }

@@ -2,16 +2,34 @@
  * The client of the Plant Store, for Node and browsers. docs/reference/client.md shows how to use it.
  */
 import { Call, type Effect, type Reply } from './call.ts';
+import {
+  select,
+  type DefaultFields,
+  type Fields,
+  type FieldsOptions,
+  type Plant,
+  type PlantWith,
+} from './fields.ts';
 import { isCreated, isUpdated, unlessDone } from './lost-response.ts';
 import {
+  batchOf,
+  follow,
+  waitSeconds,
+  type ChangeBatch,
+  type ChangesOptions,
+  type ChangeWith,
+} from './follow.ts';
+import { startMirror, type Mirror, type MirrorOptions } from './mirror.ts';
+import {
   baseOf,
+  maxTimeoutMs,
   requireInteger,
   transportOf,
   type CallOptions,
   type PlantStoreOptions,
   type Transport,
 } from './options.ts';
-import { etagOf, idOf, nextOf, plantsOf } from './reply.ts';
+import { etagOf, idOf, nextOf, arrayOf } from './reply.ts';
 import {
   addressOf,
   conditionOf,
@@ -28,9 +46,7 @@ import type {
   NewPlant,
   NewToken,
   OwnToken,
-  Plant as PartialPlant,
   PlantChange,
-  PlantField,
   PlantPatch,
   ProblemKind,
   ShareAccess,
@@ -38,9 +54,18 @@ import type {
   Token,
 } from './types.ts';
 
-export type { CallOptions, PlantStoreOptions, TokenSource } from './options.ts';
+export type { DefaultFields, FieldsOptions, Plant, PlantWith } from './fields.ts';
+export type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
+export type { Mirror, MirrorOptions } from './mirror.ts';
+export type { CallOptions, PlantStoreOptions, ResponseInfo, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export type * from './types.ts'; // except Plant, which this file replaces
+export {
+  verifyWebhook,
+  WebhookError,
+  type WebhookMessage,
+  type WebhookHeaders,
+} from './webhook.ts';
+export type * from './types.ts'; // except Plant, which fields.ts replaces
 
 /** Maximum number of plants, tokens or other users in a page. */
 const maxPage = 1_000;
@@ -50,11 +75,13 @@ const maxPage = 1_000;
  * aborts, it throws the reason of the signal.
  */
 export class PlantStore {
+  readonly #options: PlantStoreOptions;
   readonly #base: URL;
   readonly #transport: Transport;
 
   /** Throws a TypeError or a RangeError if an option is not valid. */
   constructor(options: PlantStoreOptions) {
+    this.#options = options;
     this.#base = baseOf(options.url);
     this.#transport = transportOf(options);
   }
@@ -174,14 +201,54 @@ export class PlantStore {
     yield* this.#pages(
       this.#address(['plants'], { limit: limitOf(options), after, tag, q, fields }),
       options,
-      plantsOf<PlantWith<F>>,
+      arrayOf<PlantWith<F>>,
     );
+  }
+
+  /** Lists the first plants of `list`, at most `max` of them, as an array. */
+  async listUpTo<const F extends Fields = DefaultFields>(
+    max: number,
+    options: ListOptions<F> = {},
+  ): Promise<PlantWith<F>[]> {
+    requireInteger('max', max, 1, Number.MAX_SAFE_INTEGER);
+    const plants: PlantWith<F>[] = [];
+    for await (const plant of this.list({
+      ...options,
+      pageSize: Math.min(max, limitOf(options)),
+    })) {
+      plants.push(plant);
+      if (plants.length === max) break;
+    }
+    return plants;
   }
 
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
   async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
     const first = this.#address(['bin'], { limit: limitOf(options) });
-    yield* itemsOf(this.#pages<DeletedPlant[]>(first, options, plantsOf), options);
+    yield* itemsOf(this.#pages<DeletedPlant[]>(first, options, arrayOf), options);
+  }
+
+  /**
+   * Follows the plants that the user can access, in batches of changes. Only a `break`, the signal or a problem ends the loop.
+   * After a `cursor-ended` problem, begin without `after`, then list the plants. The first batch comes at once, and without
+   * `after` is empty. Later, temporary problems are retried without end, unless the client has the option `maxRetries`.
+   */
+  changes<const F extends Fields = DefaultFields>(
+    options: ChangesOptions<F> = {},
+  ): AsyncGenerator<ChangeBatch<F>, never, void> {
+    const patient = this.#patient();
+    return follow(
+      () => this.#changesAfter(options.after, options),
+      (after) => patient.#changesAfter(after, options, waitSeconds),
+      options.signal,
+    );
+  }
+
+  /** Keeps a copy of the list that follows the store. Resolves once the copy has all plants. */
+  async mirror<const F extends Fields = DefaultFields>(
+    options: MirrorOptions<F> = {},
+  ): Promise<Mirror<F>> {
+    return startMirror(this, this.#patient(), options);
   }
 
   /** Gets what the token grants, to whom, and until when. */
@@ -239,6 +306,25 @@ export class PlantStore {
   /** Ends the shares between the user and another one, in both directions. */
   async unshare(user: string, options?: CallOptions): Promise<void> {
     await this.#delete(['shares', user], 'share-not-found', options);
+  }
+
+  /** The same client, which repeats requests until they succeed, unless the user limits the retries. */
+  #patient(): PlantStore {
+    const { maxRetries = Infinity } = this.#options;
+    return new PlantStore({ ...this.#options, maxRetries, timeoutMs: maxTimeoutMs });
+  }
+
+  #changesAfter<F extends Fields>(
+    after: string | undefined,
+    { fields, signal, ...options }: ChangesOptions<F>,
+    wait?: number,
+  ): Promise<ChangeBatch<F>> {
+    const query = { after, limit: limitOf(options), wait, fields };
+    const address = this.#address(['changes'], query);
+    return this.#call('read', { signal }, async (call) => {
+      call.waitSeconds = wait ?? 0;
+      return batchOf(await call.send<ChangeWith<F>[]>('GET', address));
+    });
   }
 
   /** Follows `Link` from page to page. */
@@ -313,40 +399,14 @@ function limitOf({ pageSize = maxPage }: DeletedOptions): number {
   return pageSize;
 }
 
-function select<F extends Fields>(
-  plant: Partial<Plant>,
-  fields: Fields = ['name', 'tag'],
-): PlantWith<F> {
-  const entries = fields.map((field) => [field, plant[field]]);
-  return Object.fromEntries(entries) as PlantWith<F>; // `fields` is F, or absent
-}
-
-/** A plant with all its fields. */
-export type Plant = Required<PartialPlant>;
-
 /** A token that was just created. `token` is not shown again. */
 export type CreatedToken = OwnToken & { token: string };
-
-type Fields = readonly PlantField[];
-
-/** The fields of a result if a call names none. */
-export type DefaultFields = readonly ['name', 'tag'];
-
-/** A plant with these fields. Each is optional if the compiler does not know which fields you select. */
-export type PlantWith<F extends Fields> = number extends F['length']
-  ? Partial<Plant>
-  : Pick<Plant, F[number]>;
 
 export interface Created<F extends Fields> {
   id: number;
   plant: PlantWith<F>;
   /** Whether an earlier request has created the plant. It can be one of this call, if its response was lost. */
   isReplay: boolean;
-}
-
-export interface FieldsOptions<F extends Fields> extends CallOptions {
-  /** Which fields a plant has; by default `name` and `tag`. */
-  fields?: F | undefined;
 }
 
 export type CreateOptions<F extends Fields> = FieldsOptions<F> & KeyOptions;

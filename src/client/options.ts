@@ -10,7 +10,7 @@ export interface PlantStoreOptions {
   token: string | TokenSource;
   /** How long a call can take, retries included. Each page of a list is one call. By default 30,000. */
   timeoutMs?: number | undefined;
-  /** Maximum number of retries of a call after temporary problems. By default 4. */
+  /** Maximum number of retries of a call after temporary problems; can be Infinity. By default 4. */
   maxRetries?: number | undefined;
   /** Waits before each retry in place of the client, or throws to end the call. `maxRetries` is then ignored. */
   beforeRetry?: ((problem: PlantStoreError) => Promise<void>) | undefined;
@@ -30,6 +30,22 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** How long this call can take, retries included. By default the `timeoutMs` of the client. */
   timeoutMs?: number | undefined;
+  /**
+   * Called with each successful response of the call, before it returns. A list has a response for each page. A call that
+   * fails throws a PlantStoreError, which has its own `requestId`.
+   */
+  onResponse?: ((response: ResponseInfo) => void) | undefined;
+}
+
+export interface ResponseInfo {
+  headers: Headers;
+  /** Identifies the request in the log of the service. */
+  requestId: string | undefined;
+  /**
+   * The receipt of a change to a plant: a copy that has followed the changes up to this position has it. Undefined for other
+   * calls, and for a change whose own response was lost.
+   */
+  position: number | undefined;
 }
 
 /** The longest timeout that a timer supports. */
@@ -49,7 +65,7 @@ export function transportOf({
   const source = typeof token === 'function' ? token : () => token;
   if (source !== token) requireToken(token);
   requireTimeout(timeoutMs);
-  requireInteger('maxRetries', maxRetries, 0, 100);
+  if (maxRetries !== Infinity) requireInteger('maxRetries', maxRetries, 0, 100);
   const checked = async (refused?: string) => requireToken(await source(refused));
   return { fetch, token: checked, timeoutMs, maxRetries, beforeRetry };
 }

@@ -45,6 +45,8 @@ export class PlantStoreError extends Error {
   readonly errors: readonly Fault[];
   /** Identifies the request in the log of the service. */
   readonly requestId: string | undefined;
+  /** Why a cursor of changes has ended (`cursor-ended`); undefined for other problems. */
+  readonly reason: Problem['reason'];
   /** How many seconds to wait before you try again, if the response specifies that. */
   readonly retryAfterSeconds: number | undefined;
   /** True if the call may have changed the store although it failed. Always false for calls that only read. */
@@ -64,6 +66,7 @@ export class PlantStoreError extends Error {
     this.detail = failure.detail;
     this.errors = failure.errors ?? [];
     this.requestId = failure.requestId;
+    this.reason = failure.reason;
     this.retryAfterSeconds = failure.retryAfterSeconds;
     this.outcomeUnknown = outcomeUnknown;
   }

@@ -4,7 +4,7 @@
  */
 
 export type Path =
-  | readonly ['plants' | 'bin' | 'token' | 'tokens' | 'shares']
+  | readonly ['plants' | 'changes' | 'bin' | 'token' | 'tokens' | 'shares']
   | readonly ['plants', number, ('restore' | 'history')?]
   | readonly ['tokens' | 'shares', string];
 

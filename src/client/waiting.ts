@@ -29,15 +29,18 @@ export async function within<T>(
   }
 }
 
+/** The signal of those who have none. */
+export const neverAborts = new AbortController().signal;
+
 /** Waits. Throws the reason of the signal if it aborts. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+export async function pause(ms: number, signal = neverAborts): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const elapsed = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
   await unlessAborted(elapsed, signal).finally(() => clearTimeout(timer));
 }
 
 /** The result of the promise. Throws the reason of the signal if it aborts. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function unlessAborted<T>(promise: Promise<T>, signal = neverAborts): Promise<T> {
   signal.throwIfAborted();
   let abort = () => {};
   const aborted = new Promise<never>((_, reject) => (abort = () => reject(signal.reason)));

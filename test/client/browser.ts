@@ -3,7 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { PlantStore } from '../../src/client/client.ts';
+import { Webhook } from 'standardwebhooks';
+import type { PlantStore, verifyWebhook } from '../../src/client/client.ts';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';
 import { hang, respond, startGateway } from '../support/gateway.ts';
@@ -46,7 +47,15 @@ inBrowser('a page of an allowed origin calls the service, and reads its problems
     );
     assert.deepEqual(listed, [{ id: 1 }, { id: 2 }]);
     assert.equal((await store.evaluate((client) => client.token())).user, 'alice');
-    await store.evaluate((client) => client.delete(1));
+    const kept = await store.evaluate(async (client) => {
+      const stop = new AbortController();
+      const mirror = await client.mirror({ fields: ['id'], signal: stop.signal });
+      await client.delete(1);
+      await mirror.until();
+      stop.abort();
+      return [...mirror.plants.values()];
+    });
+    assert.deepEqual(kept, [{ id: 2 }]);
     assert.deepEqual(errors, []);
     const problemOf = () =>
       store.evaluate((client) => client.get(1).catch((error: object) => ({ ...error })));
@@ -62,6 +71,32 @@ inBrowser('a page of an allowed origin calls the service, and reads its problems
     await app.database.run('ALTER TABLE plants RENAME TO gone');
     assert.partialDeepStrictEqual(await problemOf(), { status: 503, retryAfterSeconds: 1 });
   }
+});
+
+inBrowser('a page verifies a webhook', async (t) => {
+  const { page } = await openGateway(t);
+  const [secret, sentAt, body] = [
+    `whsec_${btoa('a secret')}`,
+    new Date(),
+    '{"type":"webhook.test"}',
+  ];
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1_000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', sentAt, body),
+  };
+  const verify = (text: string) =>
+    page.evaluate(
+      async (given) => {
+        const path = '/client/client.ts';
+        const client: { verifyWebhook: typeof verifyWebhook } = await import(path);
+        const content = client.verifyWebhook(given.headers, given.text, given.secret);
+        return content.then(JSON.stringify, String);
+      },
+      { headers, text, secret },
+    );
+  assert.equal(await verify(body), body);
+  assert.match(await verify('{}'), /^WebhookError: No signature is valid/);
 });
 
 inBrowser('a page of another origin reads and changes nothing', async (t) => {

@@ -69,8 +69,15 @@ export async function startGateway(
     requests.push({ line: `${method} ${url}`, headers, atMs: performance.now(), closed });
     server.emit('received');
     const path = url.startsWith(prefix) ? url.slice(prefix.length) : '/not-found';
-    const forward = () => sendTo(target + path, method, headers, body);
-    await (plan.shift() ?? forwardAll)(response, forward);
+    const left = new AbortController();
+    // A client that waits for changes can leave, but writes that have arrived are carried out.
+    if (method === 'GET') void closed.then(() => left.abort());
+    const forward = () => sendTo(target + path, method, headers, body, left.signal);
+    try {
+      await (plan.shift() ?? forwardAll)(response, forward);
+    } catch (error) {
+      if (!left.signal.aborted) throw error;
+    }
   };
   const server = createServer((request, response) => void handle(request, response));
   server.listen(0, '127.0.0.1');
@@ -91,7 +98,7 @@ export async function startGateway(
   };
 }
 
-const forwardAll: Handler = async (response, forward) => {
+export const forwardAll: Handler = async (response, forward) => {
   const { status, headers, body } = await forward();
   response.writeHead(status, Object.fromEntries(headers));
   response.end(body === null ? '' : Buffer.from(await new Response(body).arrayBuffer()));
@@ -104,11 +111,12 @@ function sendTo(
   method: string,
   received: IncomingMessage['headers'],
   body: string,
+  signal: AbortSignal,
 ): Promise<Response> {
   const headers = new Headers({ 'accept-encoding': 'identity' }); // fetch decodes other encodings
   for (const name of forwarded) {
     const value = received[name];
     if (value !== undefined) headers.set(name, String(value));
   }
-  return fetch(url, { method, headers, body: body === '' ? null : body });
+  return fetch(url, { method, headers, body: body === '' ? null : body, signal });
 }

@@ -16,6 +16,8 @@ const curl = fileURLToPath(new URL('./curl.ts', import.meta.url));
 const client = fileURLToPath(new URL('../../src/client', import.meta.url));
 
 export const shownAddress = 'http://127.0.0.1:8080';
+/** Of a program of the reader. */
+const shownPort = /(?<=127\.0\.0\.1:|listen\()3000\b/g;
 export const shownFolder = '/home/you/plant-store';
 
 type Cleanup = Pick<TestContext, 'after'>;
@@ -23,6 +25,7 @@ type Cleanup = Pick<TestContext, 'after'>;
 export class Terminal {
   readonly #test: Cleanup;
   readonly #folder: string;
+  readonly #port: number;
   readonly #env: Record<string, string>;
   readonly #shell: ChildProcess;
   readonly #shellClosed: Promise<unknown>;
@@ -30,8 +33,9 @@ export class Terminal {
   #service: Service | undefined;
   #commands = 0;
 
-  constructor(t: Cleanup) {
+  constructor(t: Cleanup, port: number) {
     this.#test = t;
+    this.#port = port;
     t.after(() => this.#close()); // before the folders are deleted
     this.#folder = tempFolder(t);
     // Programs can import the client, as after `npm install`.
@@ -55,7 +59,7 @@ export class Terminal {
       no_proxy: '*',
       LC_ALL: 'C.UTF-8',
     };
-    this.#shell = spawn('sh', { cwd: this.#folder, env: this.#env });
+    this.#shell = spawn('sh', { cwd: this.#folder, env: this.#env, detached: true });
     this.#output = collect(this.#shell);
     this.#shell.stdin?.write('exec 2>&1\n');
     this.#shellClosed = once(this.#shell, 'close');
@@ -120,12 +124,15 @@ export class Terminal {
 
   async #close(): Promise<void> {
     await this.stopService();
-    this.#shell.kill('SIGKILL');
+    const { pid, exitCode } = this.#shell;
+    if (pid !== undefined && exitCode === null) process.kill(-pid, 'SIGKILL'); // also what runs in the background
     await this.#shellClosed;
   }
 
   #withAddress(text: string): string {
-    return text.replaceAll(shownAddress, this.#service?.address ?? shownAddress);
+    return text
+      .replaceAll(shownAddress, this.#service?.address ?? shownAddress)
+      .replaceAll(shownPort, String(this.#port));
   }
 
   #shown(text: string): string {

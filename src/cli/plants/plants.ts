@@ -16,6 +16,7 @@ import { printableJson, tableOf } from '../terminal.ts';
 import { onService, printsJson, serviceCommand, type ServiceOptions } from './command.ts';
 import { addImportCommand } from './import.ts';
 import { addListCommand } from './list.ts';
+import { addWatchCommand } from './watch.ts';
 
 /** Plants that are deleted at the same time. */
 const concurrency = 32;
@@ -23,7 +24,9 @@ const concurrency = 32;
 export function addPlantsCommands(plantStore: Command): void {
   const plants = plantStore
     .command('plants')
-    .description('list, get, add, edit, delete, restore and import plants of a running service');
+    .description(
+      'list, get, add, edit, delete, restore, import and watch plants of a running service',
+    );
 
   addListCommand(plants);
 
@@ -113,6 +116,7 @@ export function addPlantsCommands(plantStore: Command): void {
     );
 
   addImportCommand(plants);
+  addWatchCommand(plants);
 }
 
 function parseIds(text: string, ids: readonly number[] = []): number[] {

@@ -1,0 +1,67 @@
+/**
+ * Follows the changes of a store with a cursor. A request waits in the service until there is a change.
+ */
+import type { Reply } from './call.ts';
+import type { DefaultFields, Fields, PlantWith } from './fields.ts';
+import { arrayOf, cursorOf, positionOf } from './reply.ts';
+import type { Change } from './types.ts';
+import { pause } from './waiting.ts';
+
+/** How long the service holds a request if there is no change. */
+export const waitSeconds = 25;
+
+/** How long a request without changes takes at least: a service that stops, or a proxy, can respond at once. */
+const minWaitMs = 1_000;
+
+/** A change to a plant, and the plant as it is now. */
+export type ChangeWith<F extends Fields> = Omit<Change, 'plant'> & {
+  /** Absent if the plant is gone, or the user does not have access to it any more. */
+  plant?: PlantWith<F>;
+};
+
+export interface ChangeBatch<F extends Fields = DefaultFields> {
+  /** In the order in which they were made, each plant once. Can be empty. */
+  changes: ChangeWith<F>[];
+  /** The cursor behind these changes: save it after you have handled them, and pass it to `changes` to continue. */
+  after: string;
+  /** The position in the log that the cursor has reached, to compare with that of a response. */
+  position: number;
+}
+
+export interface ChangesOptions<F extends Fields> {
+  /** The cursor of an earlier batch. Without it, the changes from now on. */
+  after?: string | undefined;
+  /** Which fields a plant has; by default `name` and `tag`. */
+  fields?: F | undefined;
+  /** Maximum number of changes in a batch, at most 1,000. */
+  pageSize?: number | undefined;
+  /** Ends the loop, which throws its reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/** The first batch is that of `begin`. After it, `next` waits for changes. */
+export async function* follow<F extends Fields>(
+  begin: () => Promise<ChangeBatch<F>>,
+  next: (after: string) => Promise<ChangeBatch<F>>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<ChangeBatch<F>, never, void> {
+  let batch = await begin();
+  for (;;) {
+    yield batch;
+    const { after } = batch;
+    do {
+      const startMs = performance.now();
+      batch = await next(after);
+      const tookMs = performance.now() - startMs;
+      if (batch.after === after && tookMs < minWaitMs) await pause(minWaitMs - tookMs, signal);
+    } while (batch.after === after);
+  }
+}
+
+export function batchOf<F extends Fields>(reply: Reply<ChangeWith<F>[]>): ChangeBatch<F> {
+  const position = positionOf(reply.headers);
+  if (position === undefined) {
+    throw reply.unexpected('The response has no Change-Position. Usually a proxy has removed it.');
+  }
+  return { changes: arrayOf(reply), after: cursorOf(reply), position };
+}

@@ -1,0 +1,149 @@
+/**
+ * A copy of the list that follows the store. Its cursor is older than its list, so every change is in one of them.
+ */
+import { pauseMs } from './call.ts';
+import type { PlantStore } from './client.ts';
+import {
+  defaultFields,
+  select,
+  type DefaultFields,
+  type Fields,
+  type PlantWith,
+} from './fields.ts';
+import type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
+import { isProblem, type PlantStoreError } from './problem.ts';
+import type { PlantField } from './types.ts';
+import { pause, unlessAborted } from './waiting.ts';
+
+export interface MirrorOptions<F extends Fields> {
+  /** Which fields a plant has; by default `name` and `tag`. */
+  fields?: F | undefined;
+  /** Ends the mirror. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Called after the mirror has these changes; without them after it was listed anew, which can have changed everything. If it
+   * returns a promise, the mirror changes again only after it.
+   */
+  onChange?: ((changes: ChangeWith<F>[] | undefined) => void | Promise<void>) | undefined;
+}
+
+export interface Mirror<F extends Fields> {
+  /** The plants by id, in no order. Read this property each time, because it can become another Map. */
+  readonly plants: ReadonlyMap<number, PlantWith<F>>;
+  /** Resolves once the signal aborts. Rejects if the mirror cannot follow any more. */
+  readonly ended: Promise<void>;
+  /**
+   * Resolves once the mirror has the change with this position; without one, all changes until now. Rejects if the mirror ends
+   * first, or the database is restored, because the change can then be lost.
+   */
+  until(position?: number, options?: { signal?: AbortSignal | undefined }): Promise<void>;
+}
+
+export type NewBatch<F extends Fields = DefaultFields> = ChangeBatch<F> & {
+  /** The problem because of which the cursor is a new one. Changes before it can be missing. */
+  reset: PlantStoreError | undefined;
+};
+
+/** The changes without end: if a cursor has ended, a new one begins. */
+export async function* followAnew<F extends Fields>(
+  store: PlantStore,
+  { after, ...options }: ChangesOptions<F>,
+): AsyncGenerator<NewBatch<F>, never, void> {
+  let cursor = after;
+  let reset: PlantStoreError | undefined;
+  for (let resets = 0; ; resets++) {
+    try {
+      for await (const batch of store.changes({ ...options, after: cursor })) {
+        yield { ...batch, reset };
+        if (reset === undefined) resets = 0;
+        reset = undefined;
+      }
+    } catch (error) {
+      if (!isProblem(error, 'cursor-ended')) throw error;
+      [cursor, reset] = [undefined, error];
+      await pause(pauseMs(error, resets), options.signal); // shares can come and go all the time
+    }
+  }
+}
+
+/** `patient` is the same client as `store`, with retries without end. Resolves once the mirror has all plants. */
+export async function startMirror<F extends Fields>(
+  store: PlantStore,
+  patient: PlantStore,
+  { fields, signal, onChange }: MirrorOptions<F>,
+): Promise<Mirror<F>> {
+  const next = async (options: ChangesOptions<Fields>) =>
+    (await store.changes(options).next()).value;
+  let { after, position } = await next({ signal });
+  let plants = await listAll(store, fields, signal);
+  let moved = createEvent();
+
+  async function run(): Promise<void> {
+    for await (const { changes, reset, ...batch } of followAnew(patient, {
+      after,
+      fields,
+      signal,
+    })) {
+      if (reset !== undefined) plants = await listAll(patient, fields, signal);
+      for (const { id, plant } of changes) {
+        if (plant === undefined) plants.delete(id);
+        else plants.set(id, plant);
+      }
+      ({ after, position } = batch);
+      const { resolve, reject } = moved;
+      moved = createEvent();
+      if (reset?.reason === 'restored') reject(reset);
+      else resolve();
+      if (reset !== undefined) await onChange?.(undefined);
+      else if (changes.length > 0) await onChange?.(changes);
+    }
+  }
+
+  const ended = run().catch((error: unknown) => {
+    moved.reject(error);
+    if (signal?.aborted !== true) throw error;
+  });
+
+  return {
+    get plants() {
+      return plants;
+    },
+    ended,
+    async until(wanted, { signal: end } = {}) {
+      const target = wanted ?? (await next({ signal: end })).position;
+      while (position < target) {
+        const [cursor, { promise }] = [after, moved];
+        // No batch comes for changes that the user cannot see. After an ended cursor comes a new one.
+        const ahead = await next({ after: cursor, pageSize: 1, signal: end }).catch((error) => {
+          if (isProblem(error, 'cursor-ended')) return undefined;
+          throw error;
+        });
+        if (ahead?.changes.length === 0 && cursor === after) {
+          position = Math.max(position, ahead.position);
+        }
+        if (position < target) await unlessAborted(promise, end);
+      }
+    },
+  };
+}
+
+async function listAll<F extends Fields>(
+  store: PlantStore,
+  fields: F | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Map<number, PlantWith<F>>> {
+  const plants = new Map<number, PlantWith<F>>();
+  const wanted: Fields = [...new Set<PlantField>([...(fields ?? defaultFields), 'id'])];
+  for await (const { id, ...others } of store.list({ fields: wanted, signal })) {
+    if (id !== undefined) plants.set(id, select<F>({ id, ...others }, fields)); // it always has one
+  }
+  return plants;
+}
+
+/** A promise that others settle. It is no error if nobody waits for it. */
+function createEvent() {
+  let [resolve, reject] = [() => {}, (_reason: unknown) => {}];
+  const promise = new Promise<void>((...settle) => ([resolve, reject] = settle));
+  promise.catch(() => {});
+  return { promise, resolve, reject };
+}
