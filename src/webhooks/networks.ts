@@ -46,6 +46,9 @@ export type Post = (
   body: string,
 ) => Promise<Answer>;
 
+/** Maximum number of responses with a status like 103, before the one that counts. */
+const maxInterim = 16;
+
 /** With the lookups of the system, a few names whose servers do not respond would delay all others. */
 const newResolver = () => new Resolver({ timeout: 2_000, tries: 2 });
 
@@ -68,6 +71,8 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
         resolve({ result: String(response.statusCode), retryAfterMs });
         response.destroy(); // nothing of the body is read
       });
+      let interim = 0; // to read them until the timeout would take the time of others
+      request.on('information', () => ++interim > maxInterim && request.destroy());
       request.on('error', (error) => resolve({ result: reasonOf(error) }));
       request.on('close', () => resolve({ result: 'The receiver sent no response.' }));
       request.end(body);

@@ -126,6 +126,8 @@ it('can have receivers that do not speak HTTP', async (t) => {
       `HTTP/1.1 200 OK\r\nA: ${'a'.repeat(100_000)}`,
       /The connection failed \(HPE_HEADER_OVERFLOW\)/,
     ],
+    ['HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16) + 'HTTP/1.1 200 OK\r\n\r\n', /^200$/],
+    ['HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(17), /sent no response|ECONNRESET/],
     ['HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\nConnection: upgrade\r\n\r\n', /./],
   ] as const) {
     const url = await startServer(t, (socket) => {
