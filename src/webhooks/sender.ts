@@ -36,7 +36,9 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
       if (message === undefined) break;
       const leased = await lease(webhook);
       if (leased === undefined) return; // another process sends
-      const answer = await attempt(leased, message.cursor, message.body);
+      // It follows from the message, so each attempt has the same.
+      const messageId = hash('sha256', `${webhook.id} ${message.cursor} ${message.body}`);
+      const answer = await attempt(leased, messageId.slice(0, 32), message.body);
       webhook = afterAttempt(leased, answer, Date.now());
       isEnd = message.isEnd || !isSuccess(answer);
     }
@@ -77,8 +79,8 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
     return Date.now() < dueAtMs - 2 * attemptTimeoutMs ? leased : undefined;
   }
 
-  function attempt({ id, url, secret }: Webhook, end: string, body: string): Promise<Answer> {
-    return post(url, headersOf(secret, `${id} ${end} ${body}`, body), body);
+  function attempt({ url, secret }: Webhook, id: string, body: string): Promise<Answer> {
+    return post(url, headersOf(`msg_${id}`, body, secret), body);
   }
 
   function onError(err: unknown): void {

@@ -2,7 +2,7 @@
  * Webhooks: endpoints that get the changes a user can read as messages, after Standard Webhooks. One is a row, from which
  * any process can continue.
  */
-import { createHmac, hash } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Caller, Identity } from '../access/access.ts';
 import type { Reader } from '../log/feed.ts';
 import { formatTimestamp } from '../shared/timestamp.ts';
@@ -110,14 +110,12 @@ export function bodyOf(type: string, atMs: number, data: object): string {
   return JSON.stringify({ type, timestamp: formatTimestamp(atMs), data });
 }
 
-/** The headers of an attempt. The id of a message follows from the message, so each attempt has the same. */
-export function headersOf(secret: string, message: string, body: string, nowMs = Date.now()) {
-  const id = `msg_${hash('sha256', message).slice(0, 32)}`;
-  const timestamp = Math.floor(nowMs / 1_000);
+/** The headers of an attempt to send the message with this id. The secret is in base64. */
+export function headersOf(id: string, body: string, secret: string) {
+  const timestamp = String(Math.floor(Date.now() / 1_000));
   const signed = createHmac('sha256', Buffer.from(secret, 'base64'));
   return {
     'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
     'user-agent': 'plant-store',
     'webhook-id': id,
     'webhook-timestamp': timestamp,

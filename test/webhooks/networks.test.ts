@@ -19,7 +19,7 @@ import { accept, startReceiver } from '../support/receiver.ts';
 import { tempFolder } from '../support/temp.ts';
 
 const body = bodyOf('webhook.test', 0, {});
-const headers = headersOf('c2VjcmV0', 'a message', body);
+const headers = headersOf('msg_1', body, 'c2VjcmV0');
 const notAllowed = 'The operator does not allow this address.';
 
 /** A server that does what it likes with a connection. */
