@@ -112,6 +112,23 @@ test('the package', { timeout: 200_000 }, async (suite) => {
     assert.equal(await service.stop(), 0);
     assert.doesNotMatch(service.log(), /Redis/);
   });
+
+  await suite.test(
+    'has tools for assistants once the protocol is installed beside it',
+    async () => {
+      const options = {
+        cwd: folder,
+        program: join(home, 'bin/plant-store.js'),
+        env: { PLANT_STORE_TOKEN: 'plant_0' },
+      };
+      const refused = await run(['mcp'], options);
+      assert.equal(refused.status, 1);
+      assert.match(refused.stderr, /npm install @modelcontextprotocol\/server/);
+      const version = packageFile.devDependencies['@modelcontextprotocol/server'];
+      await npm(folder, 'install', '--prefer-offline', `@modelcontextprotocol/server@${version}`);
+      assert.equal((await run(['mcp'], options)).status, 0);
+    },
+  );
 });
 
 /** Readers of these files have the repository. */

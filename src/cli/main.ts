@@ -13,6 +13,7 @@ import { addUserCommands } from './admin/users.ts';
 import { addCompletionCommands } from './completion.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
+import { addMcpCommand } from './mcp.ts';
 import { addPlantsCommands } from './plants/plants.ts';
 import { exitStatusOf, reasonOf, redactSecrets } from './errors.ts';
 import { addServeCommand } from './serve/command.ts';
@@ -62,6 +63,7 @@ export function program() {
   addLogCommand(plantStore);
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
+  addMcpCommand(plantStore);
   addCompletionCommands(plantStore);
   refuseBlankValues(plantStore);
   const variables = variablesOf(plantStore);

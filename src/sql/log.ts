@@ -1,7 +1,6 @@
 /**
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
-import { randomInt } from 'node:crypto';
 import { reaches, userKey } from '../access/access.ts';
 import { idBytes, tokenId } from '../access/token.ts';
 import {
@@ -19,7 +18,7 @@ import { changesNotKept } from '../log/feed.ts';
 import type { DeletionInLog } from '../plants/decide.ts';
 import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
 import { scan } from '../shared/scan.ts';
-import { openRetention } from './retention.ts';
+import { openRetention, retentionSql } from './retention.ts';
 import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
@@ -183,8 +182,6 @@ export const logSql = {
     LEFT JOIN plant_store.plants ON plants.store = $1 AND plants.id = changes.plant
     WHERE stores.store = $1
     ORDER BY changes.position`,
-  epoch: sql<readonly [epoch: number]>`SELECT epoch FROM plant_store.retention WHERE id = 1`,
-  setEpoch: sql`UPDATE plant_store.retention SET epoch = $1 WHERE id = 1`,
   list: sql<LogRow>`
     SELECT position, plant, token, request, ${changeColumns}
     FROM plant_store.changes
@@ -201,18 +198,6 @@ export const logWrites = {
       decide: () => ({
         result: undefined,
         entries: [{ event: 'backup-restored', name: backupName }],
-      }),
-    }),
-
-  /** For a restored backup: cursors from before it are no longer valid. */
-  beginEpoch: () =>
-    writeOf({
-      store: undefined,
-      withoutLock: true,
-      reads: [],
-      decide: () => ({
-        result: undefined,
-        writes: () => [[logSql.setEpoch, [randomInt(2 ** 48 - 1)]]],
       }),
     }),
 };
@@ -254,7 +239,7 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
 
     async follow({ store, user }, from) {
       if (keepMs === 0) throw changesNotKept();
-      epoch ??= (await engine.read(undefined, logSql.epoch, []))[0]?.[0] ?? 0;
+      epoch ??= (await engine.read(undefined, retentionSql.epoch, []))[0]?.[0] ?? 0;
       const since = keptSince(keepMs);
       const values = [store, from, from + maxFollowed];
       const rows = await engine.read(store, logSql.follow, values, userKey({ store, user }));

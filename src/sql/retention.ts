@@ -1,6 +1,7 @@
 /**
  * Removes changes that are too old from the log (log/retention.ts), on both engines.
  */
+import { randomInt } from 'node:crypto';
 import { maxPosition, maxRemovedChanges, type ChangeLog } from '../log/change-log.ts';
 import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -16,6 +17,9 @@ export const retentionSql = {
   setClock: sql`
     UPDATE plant_store.retention SET confirmed_at = greatest(confirmed_at, $1), ahead_since = $2
     WHERE id = 1`,
+  epoch: sql<readonly [epoch: number]>`
+    SELECT epoch FROM plant_store.retention WHERE id = 1`,
+  setEpoch: sql`UPDATE plant_store.retention SET epoch = $1 WHERE id = 1`,
   oldest: sql<readonly [position: number, at: number]>`
     SELECT position, at FROM plant_store.changes
     WHERE changes.store = $1 AND changes.position BETWEEN 1 AND ${maxPosition}
@@ -49,6 +53,18 @@ export const retentionWrites = {
       decide: () => ({
         result: undefined,
         writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
+      }),
+    }),
+
+  /** For a restored backup: cursors from before it are no longer valid. */
+  beginEpoch: () =>
+    writeOf({
+      store: undefined,
+      withoutLock: true,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        writes: () => [[retentionSql.setEpoch, [randomInt(2 ** 48 - 1)]]],
       }),
     }),
 };

@@ -6,6 +6,7 @@ import { chmodSync, chownSync, existsSync, lstatSync, renameSync, statSync } fro
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { logWrites } from '../sql/log.ts';
+import { retentionWrites } from '../sql/retention.ts';
 import { perform } from './tables/statements.ts';
 import { Refusal } from '../refusal.ts';
 import { openDatabase } from './file/open.ts';
@@ -222,7 +223,7 @@ function migrateAndLog(copiedFile: string, backupName: string): void {
     const stores = prepare<[store: number]>(database, 'SELECT store FROM stores').all();
     connection.write((tables) => {
       for (const [store] of stores) perform(tables, logWrites.logRestore(store, backupName));
-      perform(tables, logWrites.beginEpoch());
+      perform(tables, retentionWrites.beginEpoch());
     }, nowMs());
   } finally {
     connection.close();

@@ -1,14 +1,23 @@
 /**
- * The service behind all reverse proxies of docs/how-to/deploy.md, and requests that never become complete.
+ * The service behind all reverse proxies of docs/how-to/deploy.md, requests that never become complete, and responses that
+ * take long.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectPlain } from 'node:net';
-import { describe, it } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { connect } from 'node:tls';
 import { requestTimeoutMs } from '../../src/http/limits.ts';
 import { startApp } from '../support/app.ts';
-import { missing, reverseProxyNames, startReverseProxy } from '../support/reverse-proxies.ts';
+import {
+  clientOf,
+  missing,
+  reverseProxyNames,
+  startReverseProxy,
+  type ReverseProxyName,
+} from '../support/reverse-proxies.ts';
 import { parted, requestText } from '../support/service.ts';
 
 await import('./proxies.test.ts');
@@ -54,3 +63,83 @@ describe('a create that never becomes complete', { concurrency: true }, () => {
     });
   }
 });
+
+describe('a request that waits for changes', { concurrency: true }, () => {
+  for (const name of reverseProxyNames) {
+    const skip = missing(name);
+
+    it(`waits for 25 seconds behind ${name}, and a change ends it at once`, { skip }, async (t) => {
+      const { app, proxy, token, next, arrival } = await startWaiting(t, name);
+      const { send } = clientOf(t, proxy, token);
+      const follow = async (path: string) => {
+        const { status, body, headers } = await send('GET', path);
+        assert.equal(status, 200, body);
+        return { body, link: String(headers['link']), atMs: performance.now() };
+      };
+      const startedMs = performance.now();
+      const { body: nothing, link, atMs } = await follow(next);
+      assert.equal(nothing, '[]');
+      assert.ok(atMs - startedMs > 24_900, `${atMs - startedMs} ms`);
+      const arrived = arrival();
+      const following = follow(nextOf(link));
+      await arrived;
+      await app.call('POST', '/plants', { token, json: { name: 'Monstera' } });
+      const createdMs = performance.now();
+      const { body, atMs: endedMs } = await following;
+      assert.match(body, /^\[\{"id":1,"event":"created"/);
+      assert.ok(endedMs - createdMs < 1_000, `${endedMs - createdMs} ms`);
+    });
+
+    for (const protocol of ['http/1.1', 'h2']) {
+      it(`ends behind ${name} when its client leaves, with ${protocol}`, { skip }, async (t) => {
+        const { proxy, token, next, arrival } = await startWaiting(t, name);
+        const arrived = arrival();
+        const host = 'plants.example';
+        const socket = connect({
+          port: proxy.httpsPort,
+          host: '127.0.0.1',
+          servername: host,
+          ca: proxy.ca,
+          ALPNProtocols: [protocol],
+        });
+        let leave: () => void = () => socket.destroy();
+        if (protocol === 'h2') {
+          const session = connectHttp2(`https://${host}`, { createConnection: () => socket });
+          t.after(() => session.destroy());
+          const stream = session.request({ ':path': next, authorization: `Bearer ${token}` });
+          leave = () => stream.close(constants.NGHTTP2_CANCEL); // as a browser does
+        } else {
+          socket.write(requestText(`GET ${next}`, { token }).replace('Host: x', `Host: ${host}`));
+        }
+        const closed = once(await arrived, 'close');
+        const leftMs = performance.now();
+        leave();
+        await closed;
+        assert.ok(performance.now() - leftMs < 5_000, `${performance.now() - leftMs} ms`);
+      });
+    }
+  }
+});
+
+/** A proxy in front of a service, and the path of the changes from now on. */
+async function startWaiting(t: TestContext, name: ReverseProxyName) {
+  let arrive: (response: ServerResponse) => void = () => {};
+  const app = await startApp(t, {
+    addRoutes: ({ server }) =>
+      server.prependListener('request', ({ url }: IncomingMessage, response: ServerResponse) => {
+        if (url !== '/readyz') arrive(response);
+      }),
+  });
+  const proxy = await startReverseProxy(t, name, app.port);
+  const token = await app.token('alice');
+  const { headers } = await app.call('GET', '/changes?wait=25', { token });
+  const next = nextOf(headers.get('link') ?? '');
+  /** Resolves when the next request has arrived. */
+  const arrival = () => new Promise<ServerResponse>((resolve) => (arrive = resolve));
+  return { app, proxy, token, next, arrival };
+}
+
+function nextOf(link: string): string {
+  const [, next] = /^<(.*)>; rel="next"$/.exec(link) ?? [];
+  return next ?? assert.fail(link);
+}

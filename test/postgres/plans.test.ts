@@ -6,6 +6,7 @@ import { maxId } from '../../src/plants/ids.ts';
 import type { Statement } from '../../src/sql/statement.ts';
 import { plannerSettings } from '../../src/postgres/pool/connection.ts';
 import { listSql } from '../../src/postgres/tables/plants.ts';
+import { logSql } from '../../src/sql/log.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { isCitus } from '../support/citus.ts';
 import { shared } from '../support/shared.ts';
@@ -32,7 +33,11 @@ interface Explained {
 }
 
 /** They sort what they have read, whose size is limited: some plants of each owner, or the shares of a user. */
-const sorts: readonly Statement[] = [...Object.values(listSql.owners), shareSql.ofUser];
+const sorts: readonly Statement[] = [
+  ...Object.values(listSql.owners),
+  shareSql.ofUser,
+  logSql.follow, // the changes of one step
+];
 
 /** A session in a database without rows, as a connection of the service is. */
 const session = shared(async (t) => {

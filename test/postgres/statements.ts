@@ -36,6 +36,8 @@ export const ofShards: readonly Statement[] = [
   logSql.findLast,
   logSql.history,
   logSql.list,
+  logSql.position,
+  logSql.follow,
   retentionSql.oldest,
   userSql.namesOf,
   webhookSql.list,

@@ -13,8 +13,14 @@ import { printableJson } from '../terminal.ts';
 /** Few, because a person at a terminal waits. */
 const maxRetries = 2;
 
+/** Adds a command that calls a service, and prints its result. */
 export function serviceCommand(plants: Command, name: string, lines: readonly string[]) {
-  return plants
+  return connectedCommand(plants, name, lines).option('--json', 'print the result as JSON');
+}
+
+/** Adds a command with the address of a service and a token. */
+export function connectedCommand(parent: Command, name: string, lines: readonly string[]) {
+  return parent
     .command(name)
     .addOption(
       flag('--url <url>', 'address of the service')
@@ -27,7 +33,6 @@ export function serviceCommand(plants: Command, name: string, lines: readonly st
         'token, @FILE to read it from a file, or - for standard input; prefer the variable, because other users can see arguments',
       ),
     )
-    .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
 }
 
@@ -55,11 +60,16 @@ export function printsJson({ json }: Pick<ServiceOptions, 'json'>): boolean {
 
 /** Runs `work` with the options of a client, and turns its errors into messages for people. */
 export async function withService(
-  { url, token }: ServiceOptions,
+  { url, token }: Pick<ServiceOptions, 'url' | 'token'>,
   work: (options: PlantStoreOptions) => Promise<void>,
 ): Promise<void> {
+  await explained(url, async () => work({ url, token: await readToken(token), maxRetries }));
+}
+
+/** Does `work`, and turns errors of the client into messages for people. */
+export async function explained<T>(url: string, work: () => Promise<T>): Promise<T> {
   try {
-    await work({ url, token: await readToken(token), maxRetries });
+    return await work();
   } catch (error) {
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
