@@ -4,9 +4,10 @@ import type { PlantStorage } from './plants/plant-storage.ts';
 import type { ShareStorage } from './access/share-storage.ts';
 import type { Quotas } from './plants/quota.ts';
 import type { UserStorage } from './access/user-storage.ts';
+import type { WebhookStorage } from './webhooks/webhook.ts';
 
 /**
- * Stores plants, tokens and shares. The promises of the service depend on what is specified here, and
+ * Stores plants, tokens, shares and webhooks. The promises of the service depend on what is specified here, and
  * `test/storage.contract.ts` tests it on every storage.
  *
  * Durability. A write resolves only after the change is on disk. Every read that starts later in the same process sees
@@ -42,6 +43,7 @@ export interface Storage extends AsyncDisposable {
   readonly shares: ShareStorage;
   readonly users: UserStorage;
   readonly log: ChangeLog;
+  readonly webhooks: WebhookStorage;
 
   /** Resolves if the storage can respond to reads. */
   check(): Promise<void>;

@@ -6,6 +6,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
 import { ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
+import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';
 import { cursorEndReasons } from '../src/log/feed.ts';
 import { maxId } from '../src/plants/ids.ts';
@@ -220,6 +221,101 @@ const OwnToken = Type.Object(
   },
 );
 
+const Status = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 100, maximum: 999, description }));
+
+const Webhook = Type.Object(
+  {
+    id: Text('Its id.'),
+    url: Text('Where messages are sent.'),
+    state: OneOf(
+      ['active', 'failing', 'retired'],
+      '`failing`: the last attempt failed, and there will be another one. `retired`: nothing is sent any more.',
+    ),
+    after: Text('The receiver has all changes up to this cursor of `GET /changes`.'),
+    lag: Type.Integer({
+      minimum: 0,
+      maximum: maxId,
+      description:
+        'How many changes of the store there are after it, including those that the user cannot see.',
+    }),
+    status: Status('The status of the last response of the receiver. Absent if there was none.'),
+    error: Type.Optional(Text('Why the last attempt got no response.')),
+    failingSince: Type.Optional(Time('Since when every attempt has failed.')),
+    nextAttemptAt: Type.Optional(Time('When the next attempt is due.')),
+    reason: Type.Optional(Text('Why the webhook is retired.')),
+    secret: Type.Optional(
+      Text('The key of the signatures. Present only when the webhook is created: save it.'),
+    ),
+  },
+  {
+    description: 'A webhook of the calling user. Ignore members that you do not know.',
+    examples: [
+      {
+        id: '5f2c8d0e9b1a4c37',
+        url: 'https://receiver.example/plants',
+        state: 'active',
+        after: '9ugxnorjls.4821.mkvvx2yo.7',
+        lag: 0,
+        status: 204,
+      },
+    ],
+  },
+);
+
+const WebhookTest = Type.Object(
+  {
+    status: Status('The status of the response. Absent if there was none.'),
+    error: Type.Optional(Text('Why there was no response.')),
+  },
+  {
+    description: 'How the receiver has responded to a test. Ignore members that you do not know.',
+    examples: [{ status: 204 }],
+  },
+);
+
+/** What is sent to receivers, with an example of each type. */
+export const messages = {
+  'plants.changed': {
+    changes: [
+      {
+        id: 42,
+        event: 'created',
+        at: '2026-02-01T09:30:00.000Z',
+        user: 'alice',
+        plant: { name: 'Monstera deliciosa', tag: 'indoor' },
+      },
+    ],
+  },
+  'plants.reset': { reason: 'access-changed' },
+  'webhook.test': {},
+};
+const messageTypes = Object.keys(messages);
+
+export const WebhookMessage = Type.Object(
+  {
+    type: OneOf(
+      messageTypes,
+      '`plants.changed`: changes, as `GET /changes` lists them. `plants.reset`: changes are missing, so list all plants again. `webhook.test`: nothing has happened.',
+    ),
+    timestamp: Time('When the last of the changes, or else the message, was made (RFC 3339).'),
+    data: Type.Object(
+      {
+        changes: Type.Optional(
+          Type.Array(Change, { description: 'Of `plants.changed`: up to 50 changes.' }),
+        ),
+        reason: Type.Optional(
+          OneOf(cursorEndReasons, 'Of `plants.reset`: why changes are missing.'),
+        ),
+      },
+      { description: 'What has happened.' },
+    ),
+  },
+  {
+    description: 'A message to a webhook. Ignore members and types that you do not know.',
+  },
+);
+
 const Health = Type.Object(
   { status: OneOf(['ok'], 'Always `ok`.') },
   {
@@ -312,6 +408,10 @@ export const schemas: Record<string, TSchema> = {
   NewToken,
   OwnToken,
   Scope,
+  Webhook,
+  NewWebhook,
+  WebhookTest,
+  WebhookMessage,
   Problem,
   Fault,
   Health,

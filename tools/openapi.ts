@@ -20,7 +20,7 @@ import {
   requestHeaders,
   responsesOf,
 } from './openapi-responses.ts';
-import { schemas } from './openapi-schemas.ts';
+import { messages, schemas, WebhookMessage } from './openapi-schemas.ts';
 import { problemOf } from './problems.ts';
 
 export const openapiFile = fileURLToPath(new URL('../openapi.json', import.meta.url));
@@ -54,10 +54,12 @@ export function openapiText(): string {
       { name: 'changes', description: 'What has changed, for those who follow a store.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The tokens of the calling user.' },
+      { name: 'webhooks', description: 'Endpoints that get the changes as messages.' },
       { name: 'health', description: 'Checks for balancers and monitoring. They need no token.' },
     ],
     security: [{ bearer: [] }],
     paths,
+    webhooks: { message: { post: messageOperation() } },
     components: {
       ...named,
       examples: examplesOfProblems(responses),
@@ -126,6 +128,51 @@ function operationsOfRoutes() {
   // Only the first one of a name: the others are part of their operations.
   const byName = [...parameters.values()].map((parameter) => [parameter.name, parameter] as const);
   return { paths, parameters: { ...Object.fromEntries(byName.toReversed()), ...requestHeaders } };
+}
+
+/** What a receiver gets. */
+function messageOperation() {
+  const header = (name: string, description: string, example: string) => ({
+    name,
+    in: 'header',
+    required: true,
+    description,
+    schema: { type: 'string' },
+    example,
+  });
+  const timestamp = '2026-02-01T09:30:00.000Z';
+  const examples = Object.entries(messages).map(([type, data]) => [
+    type,
+    { summary: type, value: { type, timestamp, data } },
+  ]);
+  return {
+    operationId: 'receiveMessage',
+    summary: 'Receive a message',
+    description:
+      'What the service sends to a webhook, after [Standard Webhooks](https://www.standardwebhooks.com). Verify the signature, then respond within 7 seconds. A message can arrive more than once.',
+    tags: ['webhooks'],
+    security: [],
+    parameters: [
+      header('webhook-id', 'The id of the message, the same in each attempt.', 'msg_5f2c8d0e'),
+      header('webhook-timestamp', 'When this attempt was made (Unix time).', '1769938200'),
+      header(
+        'webhook-signature',
+        'Signatures of `{webhook-id}.{webhook-timestamp}.{body}`, separated by spaces: `v1,` and an HMAC-SHA256 in base64.',
+        'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+      ),
+    ],
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': { schema: WebhookMessage, examples: Object.fromEntries(examples) },
+      },
+    },
+    responses: {
+      '2XX': { description: 'The receiver has the message.' },
+      '410': { description: 'The receiver wants no more messages: the webhook is retired.' },
+      default: { description: 'The service tries again, for three days.' },
+    },
+  };
 }
 
 function parameterOf(name: string, place: string, required: boolean, schema: TSchema) {

@@ -10,7 +10,7 @@ import { plantReadOnly } from '../problem.ts';
 export const roles = ['member', 'manager'] as const;
 export type Role = (typeof roles)[number];
 
-export const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
+export const scopes = ['plants:read', 'plants:write', 'shares:write', 'webhooks:write'] as const;
 export type Scope = (typeof scopes)[number];
 
 /** What a token grants unless others are requested. */

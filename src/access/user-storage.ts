@@ -20,7 +20,7 @@ export interface UserStorage {
   namesOf(store: number, users: readonly number[]): Promise<ReadonlyMap<number, string>>;
 
   /**
-   * Revokes all tokens of the user, ends the shares that they give, and about `limit` shares that they receive.
+   * Revokes all tokens of the user, removes their webhooks, ends the shares that they give, and about `limit` shares that they receive.
    * Resolves to the number of ended shares: repeat it until there are none.
    */
   endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number>;
@@ -32,7 +32,7 @@ export interface UserStorage {
   movePlants(from: Identity, to: number, limit: number): Promise<number>;
 
   /**
-   * Removes a user, and revokes tokens that were created for them since `endAccess`. Resolves to false, without
+   * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without
    * a change, if they still own plants or give shares.
    */
   remove(user: Identity, removedAtMs: number): Promise<boolean>;

@@ -3,6 +3,7 @@
  */
 import { textFields } from '../plants/fields.ts';
 import { logColumns } from '../sql/log.ts';
+import { webhookColumns } from '../sql/webhooks.ts';
 
 /** The number of columns in the key of each table. Parents come first, so that no row precedes one that it references. */
 const keyColumns = {
@@ -13,6 +14,7 @@ const keyColumns = {
   idempotency_keys: 3,
   shares: 3,
   tokens: 2,
+  webhooks: 3,
 };
 export type Table = keyof typeof keyColumns;
 export const tables = Object.keys(keyColumns) as Table[]; // the object has no other keys
@@ -33,6 +35,7 @@ export const copiedColumns: Record<Table, readonly string[]> = {
   tokens: names(
     'store hash user_id scopes label created_at expires_at revoked_at last_used_at family',
   ),
+  webhooks: webhookColumns,
 };
 
 /** The values of these columns. */

@@ -38,6 +38,8 @@ import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
 import { watchWrites } from './routes/write-health.ts';
 import { webRoutes } from './routes/web.ts';
+import { webhookRoutes } from './routes/webhooks.ts';
+import type { Sender } from '../webhooks/sender.ts';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -59,6 +61,8 @@ export interface AppOptions {
   signOn?: PageSignOn | undefined;
   /** Creates the server, for TLS. Without it, the app serves plain HTTP. */
   createServer?: ServerFactory | undefined;
+  /** Sends to webhooks. Without it, users cannot create any. */
+  webhooks?: Sender | undefined;
   /** Limits on the requests of a token or an address; none by default. */
   limits?: Limits;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
@@ -133,7 +137,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, limits = {}, verifier, signOn, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, verifier, signOn, webhooks, stopping }: AppOptions,
 ): Authentication {
   const uses = new TokenUses(storage.identity);
   stopping.addEventListener('abort', () => void uses.flush());
@@ -161,6 +165,7 @@ export function addRoutes(
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch, stopping });
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions);
+  webhookRoutes(app, routeOptions, webhooks);
   healthRoutes(app, storage, writeFailure, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);

@@ -7,6 +7,7 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import type { WebhookStorage } from '../webhooks/webhook.ts';
 import { plantWrites } from '../plants/changes.ts';
 import { maxId } from '../plants/ids.ts';
 import type { PlantStorage } from '../plants/plant-storage.ts';
@@ -17,6 +18,7 @@ import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
+import { openWebhooks } from '../sql/webhooks.ts';
 import { openEngine, type PostgresEngine } from './engine.ts';
 import { Servers, type ServersOptions } from './servers.ts';
 import { findPlant, readPage } from './tables/plants.ts';
@@ -55,6 +57,7 @@ export class PostgresStorage implements Storage {
   readonly shares: ShareStorage;
   readonly users: UserStorage;
   readonly log: ChangeLog;
+  readonly webhooks: WebhookStorage;
 
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
@@ -73,6 +76,7 @@ export class PostgresStorage implements Storage {
       list: (...args) => readPage(this.#servers, this.users, ...args),
     };
     this.log = openLog(engine, keepChangesMs);
+    this.webhooks = openWebhooks(engine);
   }
 
   async open(): Promise<void> {

@@ -3,6 +3,7 @@ import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
 import { userWrites } from './users.ts';
+import { webhookWrites } from './webhooks.ts';
 import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
@@ -12,6 +13,7 @@ const writes = {
   ...shareWrites,
   ...tokenWrites,
   ...userWrites,
+  ...webhookWrites,
 };
 export type Writes = typeof writes;
 

@@ -8,6 +8,7 @@ import type { NewEntry } from '../log/change-log.ts';
 import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
 import { sql, type Query } from './statement.ts';
+import { webhookSql } from './webhooks.ts';
 import { writeOf, type Engine } from './write.ts';
 
 type TokenRow = readonly [hash: Uint8Array, scopes: string];
@@ -141,6 +142,7 @@ export const userWrites = {
             [userSql.revokeTokens, [store, user, revokedAtMs]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, owners]],
+            [webhookSql.removeOfUser, [store, user]],
           ],
           entries: [
             ...revocations(store, user, tokens),
@@ -195,6 +197,7 @@ export const userWrites = {
           writes: ([position]) => [
             [userSql.remove, [store, user, removedAtMs, position]],
             [userSql.revokeTokens, [store, user, removedAtMs]],
+            [webhookSql.removeOfUser, [store, user]],
           ],
           entries: [{ event: 'user-removed', owner: user }, ...revocations(store, user, tokens)],
         };

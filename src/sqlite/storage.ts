@@ -13,10 +13,12 @@ import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
 import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
+import { openWebhooks } from '../sql/webhooks.ts';
 import { sql } from '../sql/statement.ts';
 import type { Engine } from '../sql/write.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
+import type { WebhookStorage } from '../webhooks/webhook.ts';
 import { defect } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
@@ -65,6 +67,7 @@ export class SqliteStorage implements Storage {
     this.shares = openShares(this.#engine);
     this.users = openUsers(this.#engine);
     this.log = openLog(this.#engine, keepChangesMs);
+    this.webhooks = openWebhooks(this.#engine);
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();
@@ -81,6 +84,7 @@ export class SqliteStorage implements Storage {
   readonly shares: ShareStorage;
   readonly users: UserStorage;
   readonly log: ChangeLog;
+  readonly webhooks: WebhookStorage;
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const page = ({ lists }: OpenConnection) => lists.page(caller, query);

@@ -92,6 +92,10 @@ test('wrong usage ends with status 2 and advice, and creates nothing', async (t)
     serve --trust-proxy 127.0.0.1/8/8
     serve --trust-proxy proxy.example
     serve --trust-proxy 2001:db8::/129,::1
+    serve --webhook-networks private
+    serve --webhook-networks public,10.0.0.0/33
+    serve --webhook-networks public --keep-changes 3d
+    serve --webhook-networks public --keep-changes 0
     serve --rate-limit-redis redis://127.0.0.1
     serve --rate-limit off --rate-limit-redis redis://127.0.0.1
     serve --rate-limit 1/s --rate-limit-redis rediss://:secret@

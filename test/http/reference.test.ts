@@ -12,6 +12,7 @@ import { languages, sampleAddress } from '../../tools/reference/samples.ts';
 import openapi from '../../openapi.json' with { type: 'json' };
 import { scopes } from '../../src/access/access.ts';
 import { startApp, type TestApp } from '../support/app.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { idOf } from '../support/tokens.ts';
 import { without, type Program } from '../support/programs.ts';
 
@@ -20,7 +21,8 @@ const operations = Object.values(openapi.paths).flatMap((atPath) => Object.value
 /** Every sample of the page, in an order in which they can run. */
 const inOrder = (
   'listChanges createPlant listPlants getPlant paging updatePlant deletePlant listDeletedPlants restorePlant getHistory ' +
-  'sharePlants listShares endShare getToken createToken listTokens revokeToken livez readyz ' +
+  'sharePlants listShares endShare createWebhook listWebhooks testWebhook deleteWebhook ' +
+  'getToken createToken listTokens revokeToken livez readyz ' +
   'revokeOwnToken'
 ) // the last one that its token allows
   .split(' ');
@@ -56,17 +58,22 @@ function textOf(html: string): string {
 
 /** The id of a token in the samples, which stands for that of a real one. */
 const shownTokenId = '000000001-22894e9580395e64';
+/** The same for a webhook. */
+const shownWebhookId = '5f2c8d0e9b1a4c37';
 
 /** A service where the plant of the samples gets the id that they have, and the share exists. */
 async function startWithSamples(t: TestContext) {
-  const app = await startApp(t);
+  const app = await startApp(t, { webhookNetworks: ['127.0.0.0/8'] });
   const token = await app.token('alice', { scopes });
   const other = await app.token('alice');
   const { status } = await app.call('POST', '/plants', { token, json: { id: 41, name: 'Ficus' } });
   assert.equal(status, 201);
   await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
+  const { url } = await startReceiver(t);
+  const { json } = await app.call('POST', '/webhooks', { token, json: { url } });
+  const { id: webhook } = json as { id: string }; // a webhook
   const { text } = await app.call('GET', '/docs');
-  const page = text.replaceAll(shownTokenId, idOf(other));
+  const page = text.replaceAll(shownTokenId, idOf(other)).replaceAll(shownWebhookId, webhook);
   return { app, token, other, shown: shownOn(page) };
 }
 
@@ -172,7 +179,7 @@ function assertShows(shownHead: string, head: string, id: string): void {
   for (const header of headers) {
     // All plants fit into one page, so it has no next one. Positions and cursors are those of this store.
     if (/^(Link|Change-Position)/i.test(header)) continue;
-    const shownPart = header.replace(/(?<=\/tokens\/).*/, ''); // the id is new
+    const shownPart = header.replace(/(?<=\/(?:tokens|webhooks)\/).*/, ''); // the id is new
     assert.ok(head.toLowerCase().includes(shownPart.toLowerCase()), header);
   }
 }
@@ -193,8 +200,14 @@ async function expectedOf(
     getHistory: history,
     listChanges: '/changes',
     listDeletedPlants: bin,
+    listWebhooks: '/webhooks',
   }[id];
   if (path !== undefined) return (await call('GET', path, { token })).json;
+  if (id === 'createWebhook') {
+    const { id: created, secret } = read as { id: string; secret: string }; // as the next request shows
+    const { json } = await call('GET', '/webhooks', { token });
+    return { ...(json as { id: string }[]).find((one) => one.id === created), secret };
+  }
   if (id !== 'createToken') return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows
   const { json } = await call('GET', '/tokens', { token });

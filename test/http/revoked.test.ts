@@ -24,6 +24,7 @@ interface Person {
   token: string;
   ended: string;
   spare: string;
+  webhook: string;
 }
 
 /** A write, with the status that it has if it is carried out. */
@@ -34,6 +35,8 @@ type Write = readonly [
   json?: object,
 ];
 
+const url = 'http://127.0.0.1:9/';
+
 const writes: readonly Write[] = [
   ['POST /plants', () => '/plants', 201, { name: 'new' }],
   ['PATCH /plants/{id}', ({ plant }) => `/plants/${plant}`, 200, { name: 'second' }],
@@ -43,10 +46,12 @@ const writes: readonly Write[] = [
   ['DELETE /shares/{user}', () => '/shares/carol', 204],
   ['POST /tokens', () => '/tokens', 201, {}],
   ['DELETE /tokens/{tokenId}', ({ spare }) => `/tokens/${idOf(spare)}`, 204],
+  ['POST /webhooks', () => '/webhooks', 201, { url }],
+  ['DELETE /webhooks/{webhookId}', ({ webhook }) => `/webhooks/${webhook}`, 204],
   ['DELETE /token', () => '/token', 204],
 ];
 /** They need a token of the service. */
-const withoutJwt = ['POST /tokens', 'DELETE /token'];
+const withoutJwt = ['POST /tokens', 'DELETE /token', 'POST /webhooks'];
 
 /** Writes without a body wait here until they are released, and others for the last byte of their body. */
 class Gate {
@@ -75,6 +80,7 @@ class Gate {
         delete: async (...args) => pass().then(() => real.plants.delete(...args)),
         restore: async (...args) => pass().then(() => real.plants.restore(...args)),
       },
+      webhooks: { remove: async (...args) => pass().then(() => real.webhooks.remove(...args)) },
       shares: { end: async (...args) => pass().then(() => real.shares.end(...args)) },
       identity: {
         revokeToken: async (id, at, by) => {
@@ -127,6 +133,7 @@ const scope = fileScope();
 const provider = await startProvider(scope);
 const app = await startApp(scope, {
   verifier: new Verifier(provider.options()),
+  webhookNetworks: ['127.0.0.0/8'],
   wrap: (storage) => gate.wrap(storage),
 });
 const { call, storage } = app;
@@ -143,7 +150,9 @@ async function newPerson(name: string): Promise<Person> {
   assert.equal((await call('DELETE', `/plants/${deleted}`, { token })).status, 204);
   const share = await call('PUT', '/shares/carol', { token, json: { access: 'read' } });
   assert.equal(share.status, 201);
-  return { name, token, ended, spare, plant, deleted };
+  const { json } = await call('POST', '/webhooks', { token, json: { url } });
+  const { id: webhook } = json as { id: string }; // a webhook
+  return { name, token, ended, spare, plant, deleted, webhook };
 }
 
 /** What a user sees of the store. */
@@ -153,6 +162,7 @@ async function stateOf({ token }: Person) {
   return {
     plants: await see('/plants?fields=id,name'),
     shares: await see('/shares'),
+    webhooks: ((await see('/webhooks')) as { id: string }[]).map(({ id }) => id),
     tokens: new Map(tokens.map(({ id, state }) => [id, state])),
   };
 }
@@ -162,13 +172,15 @@ const refused = { status: 401, challenge: 'Bearer error="invalid_token"' };
 describe('a write in progress', () => {
   void test('is tested for every operation that writes', () => {
     const reading = ['get', 'head', 'options', 'parameters'];
+    /** It stores nothing that a user has sent. */
+    const notTested = 'POST /webhooks/{webhookId}/test';
     const documented = Object.entries(openapi.paths).flatMap(([path, item]) =>
       Object.keys(item).flatMap((method) =>
         reading.includes(method) ? [] : `${method.toUpperCase()} ${path}`,
       ),
     );
     const tested = writes.map(([operation]) => operation);
-    assert.deepEqual(tested.toSorted(), documented.toSorted());
+    assert.deepEqual([...tested, notTested].toSorted(), documented.toSorted());
   });
 
   it('is refused if its token is revoked, and changes nothing', async () => {

@@ -9,10 +9,12 @@ import { addToLogSql } from '../../src/postgres/tables/log.ts';
 import { nameSql } from '../../src/postgres/tables/names.ts';
 import { tokenSql } from '../../src/sql/tokens.ts';
 import { userSql } from '../../src/sql/users.ts';
+import { webhookSql } from '../../src/sql/webhooks.ts';
 import { refreshSql } from '../../src/postgres/tables/grants.ts';
 
 const { listAll: _all, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
+const { due: _due, ...ofWebhooks } = webhookSql;
 
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
@@ -38,6 +40,7 @@ export const ofShards: readonly Statement[] = [
   logSql.follow,
   retentionSql.oldest,
   userSql.namesOf,
+  webhookSql.list,
 ];
 
 /** All that requests send. */
@@ -49,6 +52,7 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(ofTokens),
   ...Object.values(shareSql),
   ...Object.values(logSql),
+  ...Object.values(ofWebhooks),
   retentionSql.oldest,
   retentionSql.remove,
   addToLogSql,

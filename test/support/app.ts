@@ -1,6 +1,7 @@
 /**
  * The service in this process, on a real socket and with its own database.
  */
+import type { Resolver } from 'node:dns/promises';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import type { FastifyInstance } from 'fastify';
@@ -13,6 +14,8 @@ import { TokenBuckets, type Rate } from '../../src/shared/token-buckets.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
+import { openPost } from '../../src/webhooks/networks.ts';
+import { createSender } from '../../src/webhooks/sender.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
 
 export interface TestApp {
@@ -46,6 +49,7 @@ export interface CallOptions {
   json?: unknown;
   body?: string | Uint8Array<ArrayBuffer>;
   headers?: Record<string, string>;
+  signal?: AbortSignal;
 }
 
 export interface Answer {
@@ -69,6 +73,10 @@ export async function startApp(
     verifier?: Verifier;
     signOn?: PageSignOn;
     stopping?: AbortSignal;
+    /** Sends to webhooks in these networks. */
+    webhookNetworks?: readonly string[];
+    /** Finds the addresses of their names. */
+    resolver?: Resolver;
     /** Opens another storage instead of the test's empty database. */
     open?: () => Promise<Storage>;
     wrap?: (storage: Storage) => Storage;
@@ -80,9 +88,16 @@ export async function startApp(
   const { quotas, keepChangesMs } = options;
   const real = await (options.open?.() ?? database.open({ quotas, keepChangesMs }));
   const storage = options.wrap?.(real) ?? real;
+  const log = options.log ?? pino({ level: 'silent' });
+  const { webhookNetworks, resolver } = options;
+  const post = webhookNetworks && openPost(webhookNetworks, resolver);
+  const webhooks = post && createSender(storage, post, log);
+  const stop = new AbortController();
+  const sending = webhooks?.run(stop.signal);
   const app = buildApp({
     storage,
-    log: options.log ?? pino({ level: 'silent' }),
+    log,
+    webhooks,
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigins ?? [],
     limits: options.limits ?? {},
@@ -95,6 +110,8 @@ export async function startApp(
   t.after(async () => {
     app.server.closeAllConnections();
     await app.close();
+    stop.abort();
+    await sending;
     await real[Symbol.asyncDispose]();
   });
   const { port } = app.server.address() as AddressInfo; // it listens on a port
@@ -152,7 +169,7 @@ export async function addToken(
 export async function call(
   url: string,
   method: string,
-  { token, json, body, headers }: CallOptions = {},
+  { token, json, body, headers, signal }: CallOptions = {},
 ): Promise<Answer> {
   const response = await fetch(url, {
     method,
@@ -162,6 +179,7 @@ export async function call(
       ...headers,
     },
     body: json === undefined ? (body ?? null) : JSON.stringify(json),
+    signal: signal ?? null,
   });
   const text = await response.text();
   const isJson = text !== '' && /\bjson\b/.test(response.headers.get('content-type') ?? '');
@@ -173,7 +191,7 @@ export async function call(
   };
 }
 
-type Part = 'plants' | 'identity' | 'shares' | 'users' | 'log';
+type Part = 'plants' | 'identity' | 'shares' | 'users' | 'log' | 'webhooks';
 
 /** The storage with other methods in some of its parts. */
 export function override(
@@ -186,6 +204,7 @@ export function override(
     shares: withMethods(storage.shares, methods.shares),
     users: withMethods(storage.users, methods.users),
     log: withMethods(storage.log, methods.log),
+    webhooks: withMethods(storage.webhooks, methods.webhooks),
     check: methods.check ?? (() => storage.check()),
     checkWrites: (store, needsSpace) => storage.checkWrites(store, needsSpace),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),

@@ -15,6 +15,7 @@ import { handleClientError } from '../../src/http/server/client-errors.ts';
 import { Connections } from '../../src/http/server/connections.ts';
 import { Verifier } from '../../src/oidc/verifier.ts';
 import { tooManyWrites, type ProblemKind } from '../../src/problem.ts';
+import { maxWebhooks } from '../../src/webhooks/webhook.ts';
 import { problemOf, resultCode } from '../../src/sqlite/errors.ts';
 import {
   limitedTo,
@@ -138,6 +139,19 @@ const triggers: Record<ProblemKind, Trigger> = {
   'too-many-tokens': async (alice) => {
     for (let tokens = 0; tokens < maxActiveTokens; tokens++) await alice.another();
     return alice.send('POST', '/tokens');
+  },
+  'webhook-not-found': async (_, t) => {
+    const alice = await aliceOf(await startApp(t, { webhookNetworks: ['public'] }));
+    return alice.send('DELETE', '/webhooks/5f2c8d0e9b1a4c37');
+  },
+  'webhooks-disabled': (alice) => alice.send('GET', '/webhooks'),
+  'too-many-webhooks': async (_, t) => {
+    const alice = await aliceOf(await startApp(t, { webhookNetworks: ['public'] }));
+    const json = { url: 'https://receiver.example/plants' };
+    for (let webhooks = 0; webhooks < maxWebhooks; webhooks++) {
+      await alice.send('POST', '/webhooks', { json });
+    }
+    return alice.send('POST', '/webhooks', { json });
   },
   'path-not-found': (alice) => alice.send('GET', '/plant'),
   'method-not-allowed': (alice) => alice.send('PUT', '/plants', { json: plant }),

@@ -3,7 +3,7 @@
  * watch tries it again or ends.
  */
 import { spawn } from 'node:child_process';
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { pauseMs } from '../../client/call.ts';
@@ -18,6 +18,7 @@ import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
+import { attemptTimeoutMs, bodyOf, headersOf } from '../../webhooks/webhook.ts';
 import { causeOf } from '../errors.ts';
 import { flag } from '../options.ts';
 import { printAll, printError } from '../output.ts';
@@ -27,7 +28,6 @@ import { printsJson, serviceCommand, withService, type ServiceOptions } from './
 
 /** A webhook has at most 20 KB. This number of the longest changes has. */
 const maxForwarded = 8;
-const maxForwardMs = 7_000;
 
 export function addWatchCommand(plants: Command): void {
   serviceCommand(plants, 'watch', [
@@ -142,10 +142,10 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
 
   async function send(type: string, data: object): Promise<void> {
     const id = `msg_${randomUUID()}`;
-    const body = JSON.stringify({ type, timestamp: new Date().toISOString(), data });
+    const body = bodyOf(type, Date.now(), data);
     for (let retries = 0; ; retries++) {
-      const headers = headersOf(id, body, secret);
-      const end = AbortSignal.any([signal, AbortSignal.timeout(maxForwardMs)]);
+      const headers = headersOf(id, body, secret.replace('whsec_', ''));
+      const end = AbortSignal.any([signal, AbortSignal.timeout(attemptTimeoutMs)]);
       const init = { method: 'POST', headers, body, redirect: 'manual', signal: end } as const;
       const failure = await fetch(url, init).then(async (response) => {
         await response.body?.cancel();
@@ -161,19 +161,6 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
   return async ({ reset, changes }: NewBatch) => {
     if (reset !== undefined) await send('plants.reset', { reason: reset.reason });
     if (changes.length > 0) await send('plants.changed', { changes });
-  };
-}
-
-/** The headers of Standard Webhooks. */
-function headersOf(id: string, body: string, secret: string): Record<string, string> {
-  const timestamp = String(Math.floor(Date.now() / 1_000));
-  const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
-  return {
-    'content-type': 'application/json',
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': `v1,${signature}`,
   };
 }
 

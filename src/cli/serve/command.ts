@@ -1,5 +1,6 @@
 import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
+import { minKeepChangesMs } from '../../webhooks/webhook.ts';
 import { examples } from '../options.ts';
 import { addServeOptions, type ServeOptions } from './options.ts';
 
@@ -18,6 +19,7 @@ export function addServeCommand(plantStore: Command): void {
       const [excess] = command.args;
       if (excess !== undefined) command.error(excessMessage(excess));
       refuseIncomplete(command);
+      refuseShortLog(options);
       await (await import('./serve.ts')).serve(options);
     });
 }
@@ -25,6 +27,13 @@ export function addServeCommand(plantStore: Command): void {
 function excessMessage(argument: string): string {
   const advice = /^\d+$/.test(argument) ? ` Did you mean --port ${argument}?` : '';
   return `error: too many arguments for 'serve': ${argument}.${advice}`;
+}
+
+function refuseShortLog({ webhookNetworks, keepChanges }: ServeOptions): void {
+  if (webhookNetworks === undefined || keepChanges >= minKeepChangesMs) return;
+  throw new UsageError(
+    '--webhook-networks requires --keep-changes of at least 4d, because messages that do not arrive are sent again for 3 days.',
+  );
 }
 
 /** Settings that need another one. */

@@ -49,6 +49,8 @@ export async function startVerifier(
 export function pageSignOn(flags: ServeOptions): PageSignOn | undefined {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcScopePrefix: prefix = '' } = flags;
   if (issuer === undefined || clientId === undefined) return undefined;
-  const allScopes = ['openid', ...scopes.map((scope) => prefix + scope)].join(' ');
+  // Those that the page uses: a provider can refuse a scope that it does not know.
+  const used = scopes.filter((scope) => scope !== 'webhooks:write');
+  const allScopes = ['openid', ...used.map((scope) => prefix + scope)].join(' ');
   return { issuer, clientId, scope: flags.oidcClientScope ?? allScopes };
 }

@@ -92,7 +92,7 @@ export function addServeOptions(serve: Command) {
     .option('--oidc-client-id <text>', 'client id of the page; lets people sign in at the provider')
     .option(
       '--oidc-client-scope <list>',
-      'scopes that the page requests, separated by spaces; by default openid and all scopes of the service',
+      'scopes that the page requests, separated by spaces; by default openid and all that it uses',
       parseClientScope,
     )
     .addOption(
@@ -131,6 +131,11 @@ export function addServeOptions(serve: Command) {
       '--trust-proxy <list>',
       'addresses and networks of proxies that pass on the address of the client, separated by commas',
       listOf(parseProxy),
+    )
+    .option(
+      '--webhook-networks <list>',
+      'where webhooks can send, separated by commas: public, or networks such as 10.0.0.0/8; none by default',
+      listOf(parseWebhookNetwork),
     )
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')
@@ -180,12 +185,23 @@ function parseRedisUrl(text: string): string {
 
 /** An IP address or a network, such as 10.0.0.0/8. */
 function parseProxy(text: string): string {
-  const [address = '', prefix = '0', ...rest] = text.split('/');
-  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
-  if (rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits) return text;
+  if (isNetwork(text)) return text;
   throw new InvalidArgumentError(
     'Use IP addresses and networks, such as 127.0.0.1 or 10.0.0.0/8, separated by commas.',
   );
+}
+
+function parseWebhookNetwork(text: string): string {
+  if (text === 'public' || isNetwork(text)) return text;
+  throw new InvalidArgumentError(
+    'Use public, or IP addresses and networks, such as 10.0.0.0/8, separated by commas.',
+  );
+}
+
+function isNetwork(text: string): boolean {
+  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const bits = { 0: -1, 4: 32, 6: 128 }[isIP(address)] ?? -1;
+  return rest.length === 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits;
 }
 
 /** The text as it is, because tokens have exactly this text in `iss`. */

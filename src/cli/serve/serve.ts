@@ -7,6 +7,8 @@ import type { Limits } from '../../http/auth/request-limits.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { createRetention } from '../../log/retention.ts';
+import { openPost } from '../../webhooks/networks.ts';
+import { createSender } from '../../webhooks/sender.ts';
 import { isProblem } from '../../problem.ts';
 import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
@@ -79,6 +81,8 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const { options, stop, log } = run;
   await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
+  const { webhookNetworks } = options;
+  const webhooks = webhookNetworks && createSender(storage, openPost(webhookNetworks), log);
   if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
   const app = buildApp({
@@ -88,6 +92,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     baseUrl: options.baseUrl ?? '',
     corsOrigins: options.corsOrigin ?? [],
     limits: await openLimits(run, connections),
+    webhooks,
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
     stopping: stop.signal,
@@ -98,7 +103,10 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const listening =
     worker === undefined ? listenAlone(app.server, options) : listen(app.server, options);
   const sockets = await listening.catch(refuseListenError(options));
-  const removal = removeOldChanges(storage, run);
+  const background = [
+    removeOldChanges(storage, run),
+    webhooks?.run(stop.signal) ?? Promise.resolve(),
+  ];
 
   try {
     storage.warmUp?.();
@@ -111,7 +119,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     stop.abort();
     await app.drain(sockets);
     await app.close();
-    await removal;
+    await Promise.all(background);
     log.info('stopped');
   }
 }

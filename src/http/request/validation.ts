@@ -13,6 +13,7 @@ import { parsePosition } from '../../log/change-log.ts';
 import { parseCursor } from '../../log/feed.ts';
 import { fold } from '../../plants/folding.ts';
 import { documentation, OptionalKind } from '../../shared/typebox.ts';
+import { isWebhookUrl } from '../../webhooks/webhook.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
 import { isObject, pointerTo, readJson } from './json.ts';
 import { allowed, readQuery, parseParameter } from './query.ts';
@@ -41,6 +42,7 @@ const ajv = new Ajv({
     'token-id': (text) => rangeOf(text) !== undefined,
     'change-cursor': (text) => parseCursor(text) !== undefined,
     'log-position': (text) => parsePosition(text) !== undefined,
+    'webhook-url': isWebhookUrl,
     'search-text': (text) => fold(text).trim() !== '',
   },
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup

@@ -40,6 +40,7 @@ export const tablesOfStore = [
   'plants',
   'changes',
   'idempotency_keys',
+  'webhooks',
 ] as const;
 
 /** Tables with one row, which every node has. */

@@ -159,3 +159,19 @@ CREATE TABLE IF NOT EXISTS plant_store.idempotency_keys (
 );
 
 CREATE INDEX IF NOT EXISTS idempotency_keys_by_time ON plant_store.idempotency_keys (store, at);
+
+-- Endpoints that get the changes a user can read (src/webhooks/webhook.ts).
+CREATE TABLE IF NOT EXISTS plant_store.webhooks (
+  store   bigint NOT NULL,
+  user_id bigint NOT NULL,
+  id      text   COLLATE "C" NOT NULL,
+  -- Each write compares it and adds 1: of two processes that have read the row, one continues.
+  version bigint NOT NULL,
+  -- NULL for one to which nothing is sent any more.
+  due_at  bigint,
+  -- The position of the store up to which all is sent. -1 during and between the attempts to send a message.
+  sent    bigint NOT NULL,
+  -- The rest, as JSON, with the secret of the signatures.
+  state   text   NOT NULL,
+  PRIMARY KEY (store, user_id, id)
+);

@@ -158,3 +158,20 @@ CREATE TABLE idempotency_keys (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (store, at);
+
+-- Endpoints that get the changes a user can read (src/webhooks/webhook.ts).
+CREATE TABLE webhooks (
+  store   INTEGER NOT NULL,
+  user_id INTEGER NOT NULL,
+  id      TEXT    NOT NULL,
+  -- Each write compares it and adds 1: of two processes that have read the row, one continues.
+  version INTEGER NOT NULL,
+  -- NULL for one to which nothing is sent any more.
+  due_at  INTEGER,
+  -- The position of the store up to which all is sent. -1 during and between the attempts to send a message.
+  sent    INTEGER NOT NULL,
+  -- The rest, as JSON, with the secret of the signatures.
+  state   TEXT    NOT NULL,
+  PRIMARY KEY (store, user_id, id),
+  FOREIGN KEY (store, user_id) REFERENCES users
+) STRICT;

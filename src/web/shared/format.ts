@@ -19,6 +19,7 @@ export const scopeTexts: Record<Scope, string> = {
   'plants:read': 'see plants',
   'plants:write': 'add, edit and delete plants',
   'shares:write': 'share plants',
+  'webhooks:write': 'manage webhooks',
 };
 
 /** What a token with these scopes allows. */

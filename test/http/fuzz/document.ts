@@ -209,9 +209,9 @@ function judgeBody(request: Request, { requestBody }: Operation): Verdict {
   const [content] = Object.values(requestBody.content);
   if (value === undefined || !isValid(content?.schema, value)) return false;
   if (texts.some((text) => typeof text === 'string' && isRefused(text))) return false;
-  // Repeated keys, other spellings of a number, and times are rules that no schema has.
+  // Repeated keys, other spellings of a number, times and URLs have rules that no schema has.
   const isCanonical = JSON.stringify(value) === Buffer.from(body, 'latin1').toString();
-  return isCanonical && type in requestBody.content && !body.includes('expiresAt')
+  return isCanonical && type in requestBody.content && !/expiresAt|url/.test(body)
     ? true
     : undefined;
 }

@@ -1,0 +1,132 @@
+/**
+ * Sends to the webhooks that are due. Any number of processes can do so: each stores that it sends before it does, which
+ * fails if another one has stored something since it looked.
+ */
+import { hash, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { readFeed, type FeedChange } from '../log/feed.ts';
+import { textsOf } from '../plants/fields.ts';
+import { isProblem, Problem } from '../problem.ts';
+import { formatTimestamp } from '../shared/timestamp.ts';
+import type { Storage } from '../storage.ts';
+import type { Post } from './networks.ts';
+import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isSuccess } from './webhook.ts';
+import { leaseMs, type Answer, type Webhook } from './webhook.ts';
+
+const intervalMs = 500;
+/** Maximum number of attempts at once, and of those to endpoints that were failing before. */
+const maxSending = 256;
+const maxFailing = 128;
+/** What receivers can take (Standard Webhooks, "Payload size"). */
+const maxChanges = 50;
+const maxBodyBytes = 20_000;
+
+export type Sender = ReturnType<typeof createSender>;
+
+export function createSender({ webhooks, log: changes }: Storage, post: Post, log: Logger) {
+  const inProgress = new Map<string, Promise<void>>();
+
+  /** Sends one message after the other, until there is none or one fails. */
+  async function send(found: Webhook, signal: AbortSignal): Promise<void> {
+    let webhook = found;
+    for (let isEnd = false; !isEnd && !signal.aborted;) {
+      webhook = await withMessage(webhook);
+      const { message } = webhook;
+      if (message === undefined) break;
+      const leased = await lease(webhook);
+      if (leased === undefined) return; // another process sends
+      // It follows from the message, so each attempt has the same.
+      const messageId = hash('sha256', `${webhook.id} ${message.cursor} ${message.body}`);
+      const answer = await attempt(leased, messageId.slice(0, 32), message.body);
+      webhook = afterAttempt(leased, answer, Date.now());
+      isEnd = message.isEnd || !isSuccess(answer);
+    }
+    if (webhook !== found) await webhooks.set(webhook);
+    const { id, store, user, retired: reason } = webhook;
+    if (reason !== undefined) log.warn({ webhook: id, store, user, reason }, 'webhook retired');
+  }
+
+  /** The webhook with the message to send, or as far as there is none. */
+  async function withMessage(webhook: Webhook): Promise<Webhook> {
+    const reader = await webhooks.readerOf(webhook);
+    if (reader === undefined) return { ...webhook, message: undefined };
+    const reach = hash('sha256', JSON.stringify(reader.read));
+    if (webhook.message?.reach === reach) return webhook;
+    try {
+      for (let limit = maxChanges; ; limit >>= 1) {
+        const page = await readFeed(changes, reader, webhook.cursor, limit);
+        const { cursor, isEnd } = page;
+        const last = page.changes.at(-1);
+        if (last === undefined) return { ...webhook, cursor, message: undefined };
+        const body = bodyOf('plants.changed', last.atMs, { changes: page.changes.map(itemOf) });
+        if (limit > 1 && Buffer.byteLength(body) > maxBodyBytes) continue;
+        return { ...webhook, message: { body, cursor, isEnd, reach } };
+      }
+    } catch (error) {
+      if (!isProblem(error, 'cursor-ended')) throw error;
+      // Whoever gets this message lists all plants later than here, and misses nothing.
+      const { cursor, isEnd } = await readFeed(changes, reader, undefined, 1);
+      const body = bodyOf('plants.reset', Date.now(), error.members ?? {});
+      return { ...webhook, message: { body, cursor, isEnd, reach } };
+    }
+  }
+
+  /** Undefined if another process has the webhook, or this one was paused for so long that another one soon will. */
+  async function lease(webhook: Webhook): Promise<Webhook | undefined> {
+    const dueAtMs = Date.now() + leaseMs;
+    const leased = await webhooks.set({ ...webhook, isSending: true, dueAtMs });
+    return Date.now() < dueAtMs - 2 * attemptTimeoutMs ? leased : undefined;
+  }
+
+  function attempt({ url, secret }: Webhook, id: string, body: string): Promise<Answer> {
+    return post(url, headersOf(`msg_${id}`, body, secret), body);
+  }
+
+  function onError(err: unknown): void {
+    // Requests report these too.
+    if (isProblem(err, 'storage-unavailable') || isProblem(err, 'storage-full')) return;
+    log.error({ err }, 'sending to webhooks failed');
+  }
+
+  return {
+    /** Until the signal is aborted. Then it waits for the attempts in progress. */
+    async run(signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        const free = maxSending - inProgress.size;
+        const due = await webhooks.due(Date.now(), free).catch(onError);
+        for (const webhook of due ?? []) {
+          const max = webhook.failingSinceMs === undefined ? maxSending : maxFailing;
+          if (inProgress.has(webhook.id) || inProgress.size >= max) continue;
+          const sent = send(webhook, signal).catch(onError);
+          inProgress.set(webhook.id, sent);
+          void sent.finally(() => inProgress.delete(webhook.id));
+        }
+        await pause(intervalMs, undefined, { signal }).catch(() => {});
+      }
+      await Promise.all(inProgress.values());
+    },
+
+    /** Sends a message without changes. If the receiver accepts it, what has failed continues at once. */
+    async test(webhook: Webhook): Promise<Answer> {
+      const nowMs = Date.now();
+      const { isSending, dueAtMs: until } = webhook;
+      const isLeased = isSending && until > nowMs && until <= nowMs + leaseMs;
+      const leased = isLeased ? undefined : await lease(webhook);
+      if (leased === undefined) throw new Problem('overloaded', busy);
+      const answer = await attempt(leased, randomUUID(), bodyOf('webhook.test', nowMs, {}));
+      const { dueAtMs, attempts, failingSinceMs, retired } = isSuccess(answer) ? fresh : webhook;
+      const after = { dueAtMs, attempts, failingSinceMs, retired, isSending: false };
+      await webhooks.set({ ...leased, ...after });
+      return answer;
+    },
+  };
+}
+
+/** As in a response of `GET /changes`. */
+function itemOf({ id, event, atMs, user, plant }: FeedChange) {
+  return { id, event, at: formatTimestamp(atMs), user, plant: plant && textsOf(plant) };
+}
+
+const busy = 'A message is being sent to this webhook. Try again in a few seconds.';
+const fresh = { dueAtMs: 0, attempts: 0, failingSinceMs: undefined, retired: undefined };

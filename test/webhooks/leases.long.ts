@@ -1,0 +1,139 @@
+/**
+ * Four services over one database, of which one is killed or paused again and again: whatever happens, no two of them send
+ * to an endpoint at once, and each endpoint gets every change.
+ */
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { scopes } from '../../src/access/access.ts';
+import { leaseMs } from '../../src/webhooks/webhook.ts';
+import { addToken, call } from '../support/app.ts';
+import { serve, type Service } from '../support/command.ts';
+import { seededRandom } from '../support/random.ts';
+import type { Message } from '../support/receiver.ts';
+import { firstSeed } from '../support/rounds.ts';
+import { it, testDatabase } from '../support/storages.ts';
+import { until } from '../support/until.ts';
+
+const users = 20;
+const webhooksOfUser = 10;
+const wantedLeases = 10_000;
+const services = 4;
+
+it('never sends at once from two processes, over 10,000 leases with kills and pauses', async (t) => {
+  t.diagnostic(`PLANT_STORE_TEST_SEED=${firstSeed}`);
+  const random = seededRandom(firstSeed);
+  const database = await testDatabase(t);
+  const tokens: string[] = [];
+  {
+    await using storage = await database.open();
+    for (let at = 0; at < users; at++) {
+      tokens.push(await addToken(storage, `user ${at}`, { scopes, role: 'manager' }));
+    }
+  }
+
+  const inProgress = new Map<string, number>();
+  const plantsOf = new Map<string, number[]>();
+  let leases = 0;
+  const faults: string[] = [];
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
+    const endpoint = request.url ?? '';
+    const message: Message = JSON.parse(await text(request));
+    leases++;
+    const now = (inProgress.get(endpoint) ?? 0) + 1;
+    inProgress.set(endpoint, now);
+    if (now > 1) faults.push(`${endpoint} gets ${now} at once`);
+    const plants = plantsOf.get(endpoint) ?? [];
+    const ids = (message.data.changes ?? []).map(({ id }) => id);
+    // At least once: what comes again begins where a message before it began.
+    if ((ids[0] ?? 0) > (plants.at(-1) ?? 0) + 1) faults.push(`${endpoint} misses plants`);
+    plantsOf.set(endpoint, [...plants.filter((id) => id < (ids[0] ?? 0)), ...ids]);
+    await pause(random() * 30);
+    inProgress.set(endpoint, (inProgress.get(endpoint) ?? 0) - 1);
+    response.writeHead(random() < 0.02 ? 500 : 204).end();
+  };
+  const server = createServer((request, response) => void receive(request, response));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo; // it listens on a port
+
+  const start = () =>
+    serve(t, [
+      '--database',
+      database.url,
+      '--webhook-networks',
+      '127.0.0.1',
+      '--log-level',
+      'error',
+    ]);
+  const running: Service[] = [];
+  for (let at = 0; at < services; at++) running.push(await start());
+  /** Sends a request to any service until one responds. */
+  const send = async (method: string, path: string, token: string, json?: object) => {
+    for (let at = 0; ; at++) {
+      const { address } = running[at % services] ?? assert.fail();
+      const signal = AbortSignal.timeout(10_000);
+      const sent = await call(address + path, method, { token, json, signal }).catch(
+        () => undefined,
+      );
+      if (sent !== undefined && sent.status < 500) return sent;
+      await pause(50);
+    }
+  };
+  for (const [at, token] of tokens.entries()) {
+    for (let number = 0; number < webhooksOfUser; number++) {
+      const url = `http://127.0.0.1:${port}/${at}-${number}`;
+      assert.equal((await send('POST', '/webhooks', token, { url })).status, 201);
+    }
+  }
+
+  const [token = ''] = tokens;
+  let [plants, kills, pauses] = [0, 0, 0];
+  const stop = new AbortController();
+  const disturb = async (disturbOne: (at: number) => Promise<void>) => {
+    while (!stop.signal.aborted) await disturbOne(Math.floor(random() * services));
+  };
+  const disturbing = [
+    disturb(async (at) => {
+      await pause(random() * 4_000);
+      kills++;
+      await running[at]?.stop('SIGKILL');
+      running[at] = await start();
+    }),
+    disturb(async (at) => {
+      const { child } = running[at] ?? assert.fail();
+      child.kill('SIGSTOP');
+      pauses++;
+      await pause(leaseMs * (0.3 + random()));
+      child.kill('SIGCONT');
+      await pause(random() * 4_000);
+    }),
+  ];
+  for (const isDone = () => leases >= wantedLeases || faults.length > 0; !isDone();) {
+    plants++;
+    const { status } = await send('POST', '/plants', token, { name: 'Fern', id: plants });
+    assert.ok(status === 201 || status === 409, `${status}`);
+    await pause(200);
+  }
+  stop.abort();
+  await Promise.all(disturbing);
+  // A webhook that has failed waits for up to 6 seconds, and one whose process was killed for 30.
+  const hasAll = (endpoint: string) => plantsOf.get(endpoint)?.at(-1) === plants;
+  const endpoints = [...plantsOf.keys()];
+  await until('everything arrives', () => endpoints.every(hasAll) || faults.length > 0, 120_000);
+  assert.deepEqual(faults, []);
+  assert.equal(endpoints.length, users * webhooksOfUser);
+  for (const endpoint of endpoints) {
+    assert.deepEqual(
+      plantsOf.get(endpoint),
+      Array.from({ length: plants }, (_, at) => at + 1),
+    );
+  }
+  t.diagnostic(`${leases} leases, ${plants} plants, ${kills} kills, ${pauses} pauses`);
+});

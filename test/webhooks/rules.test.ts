@@ -1,0 +1,60 @@
+/**
+ * What follows from an attempt, over days.
+ */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { afterAttempt, maxDueAtMs, type WebhookState } from '../../src/webhooks/webhook.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+const message = { body: '{}', cursor: 'end', isEnd: true, reach: '' };
+const sending: WebhookState = {
+  url: 'https://receiver.example/',
+  secret: '',
+  cursor: 'start',
+  message,
+  dueAtMs: 0,
+  isSending: true,
+  attempts: 0,
+};
+
+it('a message is sent again for three days, with growing pauses of at most about an hour', () => {
+  let [state, nowMs] = [sending, 1_000_000];
+  const startedMs = nowMs;
+  const pauses: number[] = [];
+  while (state.retired === undefined) {
+    state = afterAttempt(state, { result: '500' }, nowMs);
+    pauses.push(state.dueAtMs - nowMs);
+    assert.deepEqual([state.isSending, state.message, state.cursor], [false, message, 'start']);
+    nowMs = state.dueAtMs;
+  }
+  const days = (nowMs - startedMs) / dayMs;
+  assert.ok(days > 3 && days < 3.1, `${days} days`);
+  assert.ok(pauses.length > 60 && pauses.length < 110, `${pauses.length} attempts`);
+  assert.match(state.retired, /three days, at last with: 500/);
+  const [first = 0, second = 0] = pauses;
+  assert.ok(first >= 4_000 && first <= 6_000 && second >= 12_000, `${first}, ${second} ms`);
+  assert.ok(Math.max(...pauses) <= 1.2 * hourMs);
+});
+
+it('a service that was stopped for a week, or a clock that has jumped, retires no webhook', () => {
+  const failed = afterAttempt(sending, { result: '500' }, 0);
+  const later = afterAttempt(failed, { result: '500' }, 7 * dayMs);
+  assert.equal(later.retired, undefined);
+  const accepted = afterAttempt(later, { result: '200' }, 8 * dayMs);
+  const { cursor, attempts, failingSinceMs } = accepted;
+  assert.deepEqual(
+    [cursor, attempts, failingSinceMs, accepted.message],
+    ['end', 0, undefined, undefined],
+  );
+});
+
+it('Retry-After makes a pause longer, by at most a day', () => {
+  const dueAfter = (retryAfterMs: number) =>
+    afterAttempt(sending, { result: '429', retryAfterMs }, 0).dueAtMs;
+  assert.ok(dueAfter(1_000) >= 4_000);
+  assert.equal(dueAfter(2 * hourMs), 2 * hourMs);
+  assert.equal(dueAfter(30 * dayMs), dayMs);
+  assert.equal(maxDueAtMs(0), dayMs);
+});
