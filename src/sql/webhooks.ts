@@ -1,19 +1,16 @@
 /**
  * Webhooks on both engines.
  */
-import type { Identified, Identity } from '../access/access.ts';
+import { randomInt } from 'node:crypto';
+import type { Identified } from '../access/access.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
-import {
-  maxDueAtMs,
-  maxWebhooks,
-  type Webhook,
-  type WebhookState,
-  type WebhookStorage,
-} from '../webhooks/webhook.ts';
+import { maxDueAtMs, maxWebhooks, type Webhook, type WebhookStorage } from '../webhooks/webhook.ts';
 import { findGrant, grantOf } from './grants.ts';
 import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
+
+const maxVersion = 2 ** 48 - 1; // the largest range of randomInt
 
 type WebhookRow = readonly [
   store: number,
@@ -34,20 +31,19 @@ const selectRows = (store: string) => `
     FROM plant_store.webhooks`;
 
 export const webhookColumns = ['store', 'user_id', 'id', 'version', 'due_at', 'sent', 'state'];
-const parameters = webhookColumns.map((_, at) => `$${at + 1}`).join();
-const replaced = webhookColumns
-  .slice(3)
-  .map((name) => `${name} = excluded.${name}`)
-  .join();
+const one = 'store = $1 AND user_id = $2 AND id = $3';
 
 export const webhookSql = {
-  versions: sql<readonly [id: string, version: number]>`
-    SELECT id, version FROM plant_store.webhooks WHERE store = $1 AND user_id = $2`,
-  set: sql`
-    INSERT INTO plant_store.webhooks (${webhookColumns.join()}) VALUES (${parameters})
-    ON CONFLICT (store, user_id, id) DO UPDATE SET ${replaced}`,
-  remove: sql`
-    DELETE FROM plant_store.webhooks WHERE store = $1 AND user_id = $2 AND id = $3`,
+  count: sql<readonly [count: number]>`
+    SELECT count(*) FROM plant_store.webhooks WHERE store = $1 AND user_id = $2`,
+  version: sql<readonly [version: number]>`SELECT version FROM plant_store.webhooks WHERE ${one}`,
+  add: sql`
+    INSERT INTO plant_store.webhooks (${webhookColumns.join()})
+    VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+  save: sql`
+    UPDATE plant_store.webhooks SET version = $4, due_at = $5, sent = $6, state = $7
+    WHERE ${one} AND version = $8`,
+  remove: sql`DELETE FROM plant_store.webhooks WHERE ${one}`,
   removeOfUser: sql`DELETE FROM plant_store.webhooks WHERE store = $1 AND user_id = $2`,
   list: sql<WebhookRow>`
     ${selectRows('$1')} WHERE webhooks.store = $1 AND webhooks.user_id = $2 ORDER BY webhooks.id`,
@@ -58,29 +54,49 @@ export const webhookSql = {
     ORDER BY sent < 0, due_at LIMIT $3`,
 };
 
+/** The values of the columns, with a version that was never used before. */
+function rowOf({ store, user, id, ...webhook }: Webhook) {
+  const { version: _, userName: _name, lastPosition: _last, ...state } = webhook;
+  const dueAtMs = state.retired === undefined ? state.dueAtMs : null;
+  const sent = state.message === undefined ? (parseCursor(state.cursor)?.position ?? 0) : -1;
+  return [store, user, id, randomInt(1, maxVersion), dueAtMs, sent, JSON.stringify(state)] as const;
+}
+
+type Key = readonly [store: number, user: number, id: string];
+
 export const webhookWrites = {
-  /** Removes it if there is no state. With a version, only that one is changed. The result is whether there was any. */
-  setWebhook: (
-    { store, user }: Identity,
-    [id, version, state]: readonly [id: string, version?: number, state?: WebhookState],
-    by?: Identified,
-  ) =>
+  addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified) =>
     writeOf({
-      store,
+      store: row[0],
       by,
-      reads: [[webhookSql.versions, [store, user]]],
-      decide([found]) {
-        const [, current = 0] = found.find(([one]) => one === id) ?? [];
-        if (version !== undefined && version !== current) return { result: false };
-        if (state === undefined) {
-          return { result: current > 0, writes: () => [[webhookSql.remove, [store, user, id]]] };
-        }
-        if (current === 0 && found.length >= maxWebhooks) throw tooManyWebhooks();
-        const dueAtMs = state.retired === undefined ? state.dueAtMs : null;
-        const sent = state.message === undefined ? (parseCursor(state.cursor)?.position ?? 0) : -1;
-        const values = [store, user, id, current + 1, dueAtMs, sent, JSON.stringify(state)];
-        return { result: true, writes: () => [[webhookSql.set, values]] };
+      reads: [[webhookSql.count, row.slice(0, 2)]],
+      decide([[[count] = [0]]]) {
+        if (count >= maxWebhooks) throw tooManyWebhooks();
+        return { result: undefined, writes: () => [[webhookSql.add, row]] };
       },
+    }),
+
+  /** Without the lock of the store, so that webhooks delay no changes of plants: the statement compares and sets. */
+  saveWebhook: (row: ReturnType<typeof rowOf>, version: number) =>
+    writeOf({
+      store: row[0],
+      withoutLock: true,
+      reads: [],
+      decide: () => ({
+        result: undefined,
+        writes: () => [[webhookSql.save, [...row, version]]],
+      }),
+    }),
+
+  removeWebhook: (key: Key, by: Identified) =>
+    writeOf({
+      store: key[0],
+      by,
+      reads: [[webhookSql.version, key]],
+      decide: ([found]) => ({
+        result: found.length > 0,
+        writes: () => [[webhookSql.remove, key]],
+      }),
     }),
 };
 
@@ -96,14 +112,16 @@ export function openWebhooks(engine: Engine): WebhookStorage {
     },
 
     async set(webhook, by) {
-      const { store, user, id, version, userName: _, lastPosition: _last, ...state } = webhook;
-      const values = [id, version, state] as const;
-      const isSet = await engine.write('setWebhook', { store, user }, values, by?.identified);
-      return isSet ? { ...webhook, version: version + 1 } : undefined;
+      const row = rowOf(webhook);
+      const [store, user, id, version] = row;
+      if (webhook.version === 0) await engine.write('addWebhook', row, by?.identified);
+      else await engine.write('saveWebhook', row, webhook.version);
+      const [found] = await engine.read(store, webhookSql.version, [store, user, id]);
+      return found?.[0] === version ? { ...webhook, version } : undefined;
     },
 
     remove: ({ store, user, identified }, id) =>
-      engine.write('setWebhook', { store, user }, [id], identified),
+      engine.write('removeWebhook', [store, user, id], identified),
 
     /** By the rows and the rule of every caller, as if the provider of sign-on had just issued a token. */
     async readerOf({ store, user, userName }) {

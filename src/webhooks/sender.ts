@@ -15,9 +15,10 @@ import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isSuccess } from './
 import { leaseMs, type Answer, type Webhook } from './webhook.ts';
 
 const intervalMs = 500;
-/** Maximum number of attempts at once, and of those to endpoints that were failing before. */
+/** Maximum number of attempts at once. */
 const maxSending = 256;
-const maxFailing = 128;
+/** How many of them begin in an interval to endpoints that are failing: they leave room, and connections to the storage. */
+const maxFailing = 16;
 /** What receivers can take (Standard Webhooks, "Payload size"). */
 const maxChanges = 50;
 const maxBodyBytes = 20_000;
@@ -84,8 +85,8 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   }
 
   function onError(err: unknown): void {
-    // Requests report these too.
-    if (isProblem(err, 'storage-unavailable') || isProblem(err, 'storage-full')) return;
+    // Requests report what else the storage can reject with.
+    if (err instanceof Problem && err.kind !== 'internal-error') return;
     log.error({ err }, 'sending to webhooks failed');
   }
 
@@ -95,9 +96,10 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
       while (!signal.aborted) {
         const free = maxSending - inProgress.size;
         const due = await webhooks.due(Date.now(), free).catch(onError);
+        let failing = 0;
         for (const webhook of due ?? []) {
-          const max = webhook.failingSinceMs === undefined ? maxSending : maxFailing;
-          if (inProgress.has(webhook.id) || inProgress.size >= max) continue;
+          if (inProgress.has(webhook.id)) continue;
+          if (webhook.failingSinceMs !== undefined && ++failing > maxFailing) continue;
           const sent = send(webhook, signal).catch(onError);
           inProgress.set(webhook.id, sent);
           void sent.finally(() => inProgress.delete(webhook.id));

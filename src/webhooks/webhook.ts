@@ -52,7 +52,7 @@ export interface WebhookState {
 
 export interface Webhook extends Identity, WebhookState {
   id: string;
-  /** 0 before it is stored. */
+  /** Another one after each `set`. 0 before the first. */
   version: number;
   userName: string;
   /** The position of the last change in the store. */
@@ -66,7 +66,7 @@ export interface WebhookStorage {
   /** Some that can have something to send, those with a message last. */
   due(nowMs: number, limit: number): Promise<Webhook[]>;
   /**
-   * Stores a webhook, with the next version. Resolves to undefined if another call has changed or removed it since it was
+   * Stores a webhook, with another version. Resolves to undefined if another call has changed or removed it since it was
    * read. Rejects with `too-many-webhooks`.
    */
   set(webhook: Webhook, by?: Caller): Promise<Webhook | undefined>;

@@ -165,7 +165,7 @@ CREATE TABLE IF NOT EXISTS plant_store.webhooks (
   store   bigint NOT NULL,
   user_id bigint NOT NULL,
   id      text   COLLATE "C" NOT NULL,
-  -- Each write compares it and adds 1: of two processes that have read the row, one continues.
+  -- Each write compares and replaces it: of two processes that have read the row, one continues.
   version bigint NOT NULL,
   -- NULL for one to which nothing is sent any more.
   due_at  bigint,

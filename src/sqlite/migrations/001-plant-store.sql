@@ -164,7 +164,7 @@ CREATE TABLE webhooks (
   store   INTEGER NOT NULL,
   user_id INTEGER NOT NULL,
   id      TEXT    NOT NULL,
-  -- Each write compares it and adds 1: of two processes that have read the row, one continues.
+  -- Each write compares and replaces it: of two processes that have read the row, one continues.
   version INTEGER NOT NULL,
   -- NULL for one to which nothing is sent any more.
   due_at  INTEGER,
