@@ -71,7 +71,7 @@ async function follow(t: TestContext, { addresses, open, faults }: Deployment): 
     Array.from({ length: mirrorsWanted }, async (_, at) => {
       const name = at < 10 ? pick(managers) : pick(names);
       const client = clientOf(name, 100);
-      const onChange = (changes: unknown) => void count(changes ? 'batches' : 'resets');
+      const onChange = (changes: unknown) => count(changes ? 'batches' : 'resets');
       const copy = await client.mirror({ fields, signal: end.signal, onChange });
       return { name, client, copy };
     }),
@@ -79,6 +79,7 @@ async function follow(t: TestContext, { addresses, open, faults }: Deployment): 
   const ofManagers = copies.filter(({ name }) => managers.includes(name));
 
   let changes = 0;
+  const isDone = () => changes >= wanted;
   /** Changes plants of their own, whose names count up: a mirror never shows an older one after the receipt. */
   const write = async (writer: number) => {
     const client = clientOf(pick(names), 100);
@@ -87,7 +88,7 @@ async function follow(t: TestContext, { addresses, open, faults }: Deployment): 
       { length: maxPlants },
       (_, at) => (writer * maxPlants + at + 1) * 10_000,
     );
-    for (let version = 1; changes < wanted || Object.keys(counts).length < 3; version++) {
+    for (let version = 1; !isDone(); version++) {
       const slot = below(maxPlants);
       const id = ids[slot] ?? assert.fail();
       const name = `${writer} ${version}`;
@@ -121,7 +122,7 @@ async function follow(t: TestContext, { addresses, open, faults }: Deployment): 
   };
 
   const disturb = async () => {
-    while (changes < wanted) {
+    while (!isDone()) {
       await changeRights(storage, { below, pick }, count).catch((error: unknown) => {
         if (!(error instanceof Problem)) throw error; // the database fails for it too
         count('refused rights');
@@ -132,7 +133,7 @@ async function follow(t: TestContext, { addresses, open, faults }: Deployment): 
 
   const fail = async () => {
     const all = Object.entries(faults);
-    for (let turn = 0; changes < wanted; turn++) {
+    for (let turn = 0; !isDone(); turn++) {
       const due = (turn + 1) * Math.max(250, wanted / 40);
       while (changes < Math.min(due, wanted)) await pause(20);
       const [name = '', inject] = all[turn % all.length] ?? [];
