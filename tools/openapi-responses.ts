@@ -49,7 +49,7 @@ export const headers = {
     ),
   ),
   'Change-Position': header(
-    'The position of the change, or for a list of changes, of the last one that it considers. A copy of the plants that has followed `/changes` up to this number has the change. After a restore of the database, positions can be lower.',
+    'The position of the change in the log. A copy that has followed `/changes` up to this number has the change.',
     4821,
     { type: 'integer', format: 'int64', minimum: 0, maximum: maxPosition },
   ),

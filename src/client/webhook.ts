@@ -1,17 +1,10 @@
 /**
  * Verifies webhooks (https://www.standardwebhooks.com) with Web Crypto, which browsers and workers have too.
  */
-import type { Change } from './types.ts';
+import type { WebhookMessage } from './types.ts';
 
 /** How old a webhook can be, and how far the clocks can differ. */
 const toleranceSeconds = 5 * 60;
-
-export type WebhookMessage =
-  | { type: 'plants.changed'; timestamp: string; data: { changes: Change[] } }
-  /** Changes were missed: list the plants again. */
-  | { type: 'plants.reset'; timestamp: string; data: { reason: string } }
-  /** The user wants to know whether webhooks arrive. */
-  | { type: 'webhook.test'; timestamp: string; data: object };
 
 /** Those of `fetch`, or of Node. */
 export type WebhookHeaders = Headers | Readonly<Record<string, string | string[] | undefined>>;
