@@ -160,6 +160,7 @@ export function addRoutes(
   app.addHook('onSend', ({ method, grant }, _reply, _payload, done) => {
     const { caller } = (grant as Grant | undefined) ?? {}; // not all routes have one
     if (method !== 'GET' && caller !== undefined) watch.notify(caller.store);
+    if (method !== 'GET') webhooks?.wake();
     done();
   });
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch, stopping });

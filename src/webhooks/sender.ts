@@ -14,7 +14,9 @@ import type { Post } from './networks.ts';
 import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isSuccess } from './webhook.ts';
 import { leaseMs, type Answer, type Webhook } from './webhook.ts';
 
+/** How often to look for webhooks, and at least how long after the last time if this process has changed something. */
 const intervalMs = 500;
+const minIntervalMs = 50;
 /** Maximum number of attempts at once. */
 const maxSending = 256;
 /** How many of them begin in an interval to endpoints that are failing: they leave room, and connections to the storage. */
@@ -27,6 +29,8 @@ export type Sender = ReturnType<typeof createSender>;
 
 export function createSender({ webhooks, log: changes }: Storage, post: Post, log: Logger) {
   const inProgress = new Map<string, Promise<void>>();
+  let isWoken = false;
+  let isUsed = false; // without any webhook, changes cost nothing
 
   /** Sends one message after the other, until there is none or one fails. */
   async function send(found: Webhook, signal: AbortSignal): Promise<void> {
@@ -93,10 +97,16 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   return {
     /** Until the signal is aborted. Then it waits for the attempts in progress. */
     async run(signal: AbortSignal): Promise<void> {
-      while (!signal.aborted) {
+      for (let waitedMs = intervalMs; !signal.aborted; waitedMs += minIntervalMs) {
+        await pause(minIntervalMs, undefined, { signal }).catch(() => {});
+        const isRegular = waitedMs >= intervalMs;
+        if (!isRegular && !isWoken) continue;
+        isWoken = false;
+        if (isRegular) waitedMs = 0;
         const free = maxSending - inProgress.size;
         const due = await webhooks.due(Date.now(), free).catch(onError);
-        let failing = 0;
+        isUsed ||= (due ?? []).length > 0;
+        let failing = isRegular ? 0 : maxFailing;
         for (const webhook of due ?? []) {
           if (inProgress.has(webhook.id)) continue;
           if (webhook.failingSinceMs !== undefined && ++failing > maxFailing) continue;
@@ -104,9 +114,13 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
           inProgress.set(webhook.id, sent);
           void sent.finally(() => inProgress.delete(webhook.id));
         }
-        await pause(intervalMs, undefined, { signal }).catch(() => {});
       }
       await Promise.all(inProgress.values());
+    },
+
+    /** Call it after a change. */
+    wake(): void {
+      isWoken = isUsed;
     },
 
     /** Sends a message without changes. If the receiver accepts it, what has failed continues at once. */
