@@ -112,7 +112,10 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
           if (webhook.failingSinceMs !== undefined && ++failing > maxFailing) continue;
           const sent = send(webhook, signal).catch(onError);
           inProgress.set(webhook.id, sent);
-          void sent.finally(() => inProgress.delete(webhook.id));
+          void sent.finally(() => {
+            inProgress.delete(webhook.id);
+            isWoken = true; // for what has changed meanwhile
+          });
         }
       }
       await Promise.all(inProgress.values());

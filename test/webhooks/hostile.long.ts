@@ -44,7 +44,8 @@ it('hostile receivers cost neither memory nor the time of others', async (t) => 
     }
   }
 
-  let [plants, slowestMs, before] = [0, 0, 0];
+  let [plants, before] = [0, 0];
+  const latencies: number[] = [];
   const used: number[] = [];
   for (let round = 0; round < rounds; round++) {
     await app.database.run('UPDATE webhooks SET due_at = 1 WHERE sent = -1');
@@ -53,17 +54,18 @@ it('hostile receivers cost neither memory nor the time of others', async (t) => 
       const startedMs = performance.now();
       assert.equal((await alice('POST', '/plants', { json: { name: 'Fern' } })).status, 201);
       await good.untilPlant(++plants);
-      slowestMs = Math.max(slowestMs, performance.now() - startedMs);
+      latencies.push(performance.now() - startedMs);
     }
     globalThis.gc?.();
     const { rss } = process.memoryUsage();
     used.push(Math.round(rss / 1_048_576));
     if (round === warmUpRounds) before = rss;
   }
-  t.diagnostic(
-    `${plants} plants, the slowest after ${Math.round(slowestMs)} ms; MiB: ${used.join()}`,
-  );
-  assert.ok(slowestMs < 1_000, `${slowestMs} ms`);
+  const sorted = latencies.toSorted((a, b) => a - b).map((ms) => Math.round(ms));
+  const at = (part: number) => sorted[Math.floor((sorted.length - 1) * part)] ?? Infinity;
+  t.diagnostic(`${plants} plants, after ${at(0.5)} ms, 99 %: ${at(0.99)}, all: ${at(1)}`);
+  t.diagnostic(`MiB: ${used.join()}`);
+  assert.ok(at(0.99) < 1_000, `${at(0.99)} ms`); // a busy computer can stop the test itself for a second
   const grownMiB = (process.memoryUsage().rss - before) / 1_048_576;
   assert.ok(grownMiB < 30, `${grownMiB} MiB more`);
   const mallory = await app.user('mallory 0', { scopes });
