@@ -30,7 +30,7 @@ export interface MirrorOptions<F extends Fields> {
 export interface Mirror<F extends Fields> {
   /** The plants by id, in no order. Read this property each time, because it can become another Map. */
   readonly plants: ReadonlyMap<number, PlantWith<F>>;
-  /** Resolves once the signal aborts. Rejects if the mirror cannot follow any more. */
+  /** Resolves once the signal aborts. Rejects if the mirror cannot follow any more: its plants then stay as they are. */
   readonly ended: Promise<void>;
   /**
    * Resolves once the mirror has the change with this position; without one, all changes until now. Rejects if the mirror ends
@@ -103,6 +103,7 @@ export async function startMirror<F extends Fields>(
     moved.reject(error);
     if (signal?.aborted !== true) throw error;
   });
+  ended.catch(() => {}); // nobody has to wait for it
 
   return {
     get plants() {

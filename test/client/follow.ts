@@ -268,10 +268,10 @@ describe('a mirror', () => {
     const { store, clientOf } = await connect(t, eager);
     const failure = new Error('of the user');
     const failing = await store.mirror({ onChange: () => Promise.reject(failure) });
-    const failed = assert.rejects(failing.ended, failure); // it can end before the call does
     await (await clientOf('alice')).create({ name: 'Ficus' });
-    await failed;
+    await assert.rejects(failing.until(Number.MAX_SAFE_INTEGER), failure);
     const mirror = await store.mirror();
+    await assert.rejects(failing.ended, failure); // nobody has waited for it until now
     const revoked = assert.rejects(mirror.ended, { kind: 'invalid-token' });
     await store.revokeOwnToken();
     await revoked;

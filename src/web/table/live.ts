@@ -20,7 +20,7 @@ import { highlight } from './table.ts';
 const failedRoundMs = 3_000;
 /** The same if the cursor has ended, because others have shared plants. */
 const endedRoundMs = 300;
-/** During an import, the page asks this often for the next changes, and not after each row. */
+/** During an import, the page asks this often for the next changes, or all rows, and not after each row. */
 const batchPauseMs = 200;
 /** With more changes than this, and than rows, it is faster to read the rows again. */
 const manyChanges = 500;
@@ -77,7 +77,7 @@ async function follow(signal: AbortSignal): Promise<void> {
 
 /** Whether the next request would fail too. */
 function isFinal({ status }: PlantStoreError): boolean {
-  return status >= 400 && status < 500 && status !== 401 && status !== 429;
+  return status >= 400 && status < 500 && ![401, 408, 429].includes(status);
 }
 
 /** Shows the changes since the cursor, and those that follow, until the rows have to be read again. */
@@ -92,8 +92,8 @@ async function followRound(signal: AbortSignal): Promise<void> {
   // A request that waits can fail without a reason to worry: proxies end it.
   for await (const batch of follower.changes({ ...options, after: cursor })) {
     await show(batch);
-    if (cursor === undefined) return;
     await pause(batchPauseMs, signal);
+    if (cursor === undefined) return;
   }
 }
 

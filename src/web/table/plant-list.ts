@@ -16,6 +16,9 @@ const maxRows = 100_000;
 /** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
 type ReadPage = (after: number | undefined) => Promise<Plant[]>;
 
+/** Plants as they are now, undefined if they are gone. */
+type Changed = Map<number, Plant | undefined>;
+
 export class PlantList {
   readonly #read: ReadPage;
   readonly #onChange: () => void;
@@ -24,8 +27,8 @@ export class PlantList {
   active = 0;
   /** Whether the table has to scroll to that row. */
   isSought = false;
-  /** Plants that changed since the last read began, undefined if removed: its answer can be older than that. */
-  readonly #changed = new Map<number, Plant | undefined>();
+  /** Plants that changed during the read in progress: its answer can be older than that. */
+  #changed: Changed | undefined;
   /** The names of the owners of all plants that were here. */
   readonly owners = new Set<string>();
   /** Whether `count` is all there are. */
@@ -112,7 +115,7 @@ export class PlantList {
 
   /** Shows a plant as it is now, if it has a row. */
   replace(plant: Plant): void {
-    this.#changed.set(plant.id, plant);
+    this.#changed?.set(plant.id, plant);
     if (this.find(plant.id) !== undefined) this.#plants[this.rowFrom(plant.id)] = plant;
     this.#onChange();
   }
@@ -120,7 +123,7 @@ export class PlantList {
   /** Shows plants as they are now, undefined if they are gone, where their places are known. */
   apply(changes: ReadonlyMap<number, Plant | undefined>): void {
     for (const [id, plant] of changes) {
-      this.#changed.set(id, plant);
+      this.#changed?.set(id, plant);
       if (plant !== undefined) this.owners.add(plant.owner);
     }
     this.#show(this.#plants, changes);
@@ -150,12 +153,14 @@ export class PlantList {
     this.failure = undefined;
     try {
       while (this.#isStale || this.#isShort()) {
-        this.#changed.clear();
-        await (this.#isStale ? this.#readAgain() : this.#readMore());
+        const changed: Changed = (this.#changed = new Map());
+        await (this.#isStale ? this.#readAgain(changed) : this.#readMore(changed));
       }
     } catch (error) {
       this.failure = error;
       this.#onChange();
+    } finally {
+      this.#changed = undefined;
     }
   }
 
@@ -163,21 +168,21 @@ export class PlantList {
     return !this.isComplete && !this.isFull && this.count < this.#wanted;
   }
 
-  async #readMore(): Promise<void> {
+  async #readMore(changed: Changed): Promise<void> {
     const last = this.#plants.at(-1)?.id ?? 0;
     const read = await this.#read(last || undefined);
-    const hasGrown = this.#changed.values().some((plant) => plant !== undefined && plant.id > last);
+    const hasGrown = changed.values().some((plant) => plant !== undefined && plant.id > last);
     if (read.length === 0) this.isComplete = !hasGrown;
     for (const plant of read) {
       const { id } = plant;
-      const current = this.#changed.has(id) ? this.#changed.get(id) : plant;
+      const current = changed.has(id) ? changed.get(id) : plant;
       if (current !== undefined) this.#plants.push(current);
       this.owners.add(plant.owner);
     }
     this.#onChange();
   }
 
-  async #readAgain(): Promise<void> {
+  async #readAgain(changed: Changed): Promise<void> {
     this.#isStale = false;
     const known = this.#plants.at(-1)?.id ?? 0;
     // The end of a list that was complete is shown too, unless much has been added there.
@@ -190,6 +195,6 @@ export class PlantList {
       for (const { owner } of page) this.owners.add(owner);
     } while (page.length > 0 && ((page.at(-1)?.id ?? 0) < known || found.length < maxCount));
     this.isComplete = page.length === 0;
-    this.#show(found, this.#changed);
+    this.#show(found, changed);
   }
 }

@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { openPage } from '../../support/browser.ts';
 import { idOf } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
@@ -266,10 +266,13 @@ inBrowser('a proxy that ends waiting requests, and too many tabs, only slow it d
   };
   await switchTab(page, 'hidden');
   const isCut = Promise.withResolvers<void>();
-  await page.route('**/changes?*wait=*', async (route) => {
-    await route.abort();
+  const waiting = '**/changes?*wait=*';
+  await page.route(waiting, (route) => route.abort());
+  const timeOut = async (route: Route) => {
+    await route.fulfill({ status: 408 });
     isCut.resolve();
-  });
+  };
+  await page.route(waiting, timeOut, { times: 1 });
   await switchTab(page, 'visible');
   await isCut.promise;
   await shows('Seen behind a proxy');
