@@ -123,6 +123,8 @@ export interface FeedStep {
   epoch: number;
   /** The position of the last change of the store. */
   last: number;
+  /** The position at which the reader was last removed; 0 if never. A later user of the name is another person. */
+  removedPosition: number;
   changes: readonly FollowedChange[];
 }
 
@@ -187,6 +189,9 @@ export interface ChangeLog {
 
   /** The position of the last change of a store; 0 if there is none. */
   position(store: number): Promise<number>;
+
+  /** The same for several stores, with those that exist. */
+  positions(stores: readonly number[]): Promise<ReadonlyMap<number, number>>;
 
   /**
    * The changes from a position on, that one included, with what their plants are now: a step of the feed (feed.ts). It

@@ -145,11 +145,12 @@ async function begin(log: ChangeLog, reader: Reader, key: string): Promise<FeedP
 /** The changes after the cursor without a gap. Throws `cursor-ended` if the log lacks some, or is not that of the cursor. */
 function changesAfter(
   { epoch, position, atMs }: Cursor,
-  { epoch: epochNow, last, changes }: FeedStep,
+  { epoch: epochNow, last, removedPosition, changes }: FeedStep,
 ): readonly FollowedChange[] {
   const [first] = changes;
   const isFirstKnown = first?.position === position; // after a long time, the log lacks it
   if (epochNow !== epoch || last < position) throw cursorEnded('restored');
+  if (position < removedPosition) throw cursorEnded('access-changed');
   const following = isFirstKnown ? changes.slice(1) : changes;
   const isComplete = following.every((change, at) => change.position === position + 1 + at);
   if (!isComplete || (following.length === 0 && last > position)) throw cursorEnded('expired');

@@ -106,6 +106,7 @@ type LogRow = readonly [
 /** The position of the store, and a change; without one, the rest is null. */
 type FollowedRow = readonly [
   last: number,
+  removedPosition: number | null,
   position: number | null,
   event: number,
   at: number,
@@ -174,7 +175,9 @@ export const logSql = {
     SELECT position FROM plant_store.stores WHERE store = $1`,
   // One statement, so that the position of the store is that of the last change.
   follow: sql<FollowedRow>`
-    SELECT stores.position, changes.position, event, at, ${nameOf('changes.user_id')}, plant,
+    SELECT stores.position,
+      (SELECT removed_position FROM plant_store.users WHERE users.store = $1 AND users.id = $4),
+      changes.position, event, at, ${nameOf('changes.user_id')}, plant,
       changes.owner, changes.name, plants.id, plants.owner, ${columnsOf('plants')}
     FROM plant_store.stores
     LEFT JOIN plant_store.changes
@@ -188,6 +191,9 @@ export const logSql = {
     WHERE changes.store = $1 AND changes.position BETWEEN $2 AND ${maxPosition}
     ORDER BY changes.position LIMIT $3`,
 };
+
+const positionsSql = sql<readonly [store: number, position: number]>`
+  SELECT store, position FROM plant_store.stores WHERE store = ANY ($1::bigint[])`;
 
 export const logWrites = {
   /** For the store in a restored backup. */
@@ -237,16 +243,21 @@ export function openLog(engine: Engine, keepMs: number | undefined): ChangeLog {
       return row?.[0] ?? 0;
     },
 
+    async positions(stores) {
+      return new Map(await engine.read(undefined, positionsSql, [stores]));
+    },
+
     async follow({ store, user }, from) {
       if (keepMs === 0) throw changesNotKept();
       epoch ??= (await engine.read(undefined, retentionSql.epoch, []))[0]?.[0] ?? 0;
       const since = keptSince(keepMs);
-      const values = [store, from, from + maxFollowed];
+      const values = [store, from, from + maxFollowed, user];
       const rows = await engine.read(store, logSql.follow, values, userKey({ store, user }));
       const changes = rows
         .flatMap((row) => toFollowed(row) ?? [])
         .filter(({ position, atMs }) => position === from || atMs >= since);
-      return { epoch, last: rows[0]?.[0] ?? 0, changes };
+      const [[last, removedPosition] = [0, 0]] = rows;
+      return { epoch, last, removedPosition: removedPosition ?? 0, changes };
     },
 
     async list({ store: name, user, plant, sinceMs = 0, after = 0, limit }) {
@@ -289,7 +300,7 @@ function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undef
   return { ...plantOf(id, owner, texts), position, deletedAtMs, deletedBy: user ?? undefined };
 }
 
-function toFollowed([, position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
+function toFollowed([, , position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
   const [user, id, owner, name, plant, plantOwner, ...texts] = row;
   if (position === null) return undefined;
   return {

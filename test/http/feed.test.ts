@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { inNewStore, startApp, type Answer, type Send } from '../support/app.ts';
+import { findUser } from '../support/scene.ts';
 import { fileScope, it as itOnEach, itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
@@ -96,6 +97,21 @@ it('shows nothing of plants that the user could never see, not even their deleti
   const followed = await alice('GET', nextOf(begin));
   assert.equal(followed.text, '[]');
   assert.ok(positionIn(followed) > positionIn(begin));
+});
+
+itOnEach('a later user of a name does not continue from a cursor of the former one', async (t) => {
+  const { user, storage } = await startApp(t);
+  const [alice, maria] = [await user('alice'), await user('maria', { role: 'manager' })];
+  const begin = await alice('GET', '/changes');
+  await createdBy(alice, 'hers');
+  await maria('DELETE', '/plants/1');
+  await storage.users.remove(await findUser(storage, 'main', 'alice'), Date.now());
+  const next = await user('alice');
+  for (const target of [nextOf(begin), nextOf(begin).replace('limit=1000', 'limit=1')]) {
+    const { status, json } = await next('GET', target);
+    assert.deepEqual([status, (json as { reason: string }).reason], [410, 'access-changed']);
+  }
+  assert.equal((await next('GET', nextOf(await next('GET', '/changes')))).text, '[]');
 });
 
 itOnEach('each change has a receipt, which a repeated request has too', async (t) => {
