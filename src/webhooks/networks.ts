@@ -62,8 +62,10 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
   };
   return (url, headers, body) =>
     new Promise((resolve) => {
+      const endMs = Date.now() + attemptTimeoutMs;
       const options = { method: 'POST', headers, signal: AbortSignal.timeout(attemptTimeoutMs) };
-      const request = /^https:/i.test(url)
+      const isTls = /^https:/i.test(url);
+      const request = isTls
         ? requestHttps(url, { ...options, agent: https })
         : requestHttp(url, { ...options, agent: http });
       request.on('response', (response) => {
@@ -75,7 +77,9 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
       request.on('information', () => ++interim > maxInterim && request.destroy());
       request.on('error', (error) => resolve({ result: reasonOf(error) }));
       request.on('close', () => resolve({ result: 'The receiver sent no response.' }));
-      request.end(body);
+      // A process that was paused meanwhile has lost its lease, and Node connects before it looks at timers.
+      const begin = () => (Date.now() < endMs ? request.end(body) : request.destroy());
+      request.on('socket', (socket) => socket.once(isTls ? 'secureConnect' : 'connect', begin));
     });
 }
 
