@@ -5,7 +5,8 @@ import { randomInt } from 'node:crypto';
 import type { Identified } from '../access/access.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
-import { maxDueAtMs, maxWebhooks, type Webhook, type WebhookStorage } from '../webhooks/webhook.ts';
+import { maxDueAtMs, maxWebhooks } from '../webhooks/webhook.ts';
+import type { Webhook, WebhookKey, WebhookStorage } from '../webhooks/webhook.ts';
 import { findGrant, grantOf } from './grants.ts';
 import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -24,11 +25,15 @@ type WebhookRow = readonly [
 
 const lastOf = (store: string) => `(
       SELECT stores.position FROM plant_store.stores WHERE stores.store = ${store})`;
-const selectRows = (store: string) => `
+const selectRows = `
     SELECT webhooks.store, webhooks.user_id, webhooks.id, version, state, (
       SELECT users.name FROM plant_store.users
-      WHERE users.store = ${store} AND users.id = webhooks.user_id), ${lastOf(store)}
-    FROM plant_store.webhooks`;
+      WHERE users.store = $1 AND users.id = webhooks.user_id), ${lastOf('$1')}
+    FROM plant_store.webhooks WHERE webhooks.store = $1 AND webhooks.user_id = $2`;
+// Of all stores, and only from the index. A join could read the table of stores, even if there are no webhooks.
+const selectDue = (condition: string) => `
+    SELECT store, user_id, id FROM plant_store.webhooks
+    WHERE due_at NOT BETWEEN $1 AND $2 AND ${condition} ORDER BY due_at LIMIT $3`;
 
 export const webhookColumns = ['store', 'user_id', 'id', 'version', 'due_at', 'sent', 'state'];
 const one = 'store = $1 AND user_id = $2 AND id = $3';
@@ -45,13 +50,13 @@ export const webhookSql = {
     WHERE ${one} AND version = $8`,
   remove: sql`DELETE FROM plant_store.webhooks WHERE ${one}`,
   removeOfUser: sql`DELETE FROM plant_store.webhooks WHERE store = $1 AND user_id = $2`,
-  list: sql<WebhookRow>`
-    ${selectRows('$1')} WHERE webhooks.store = $1 AND webhooks.user_id = $2 ORDER BY webhooks.id`,
-  // Of all stores. A join could read the table of stores, even if there are no webhooks.
-  due: sql<WebhookRow>`
-    ${selectRows('webhooks.store')}
-    WHERE (due_at <= $1 OR due_at > $2) AND sent < ${lastOf('webhooks.store')}
-    ORDER BY sent < 0, due_at LIMIT $3`,
+  list: sql<WebhookRow>`${selectRows} ORDER BY webhooks.id`,
+  find: sql<WebhookRow>`${selectRows} AND webhooks.id = $3`,
+};
+
+export const dueSql = {
+  withMessage: sql<WebhookKey>`${selectDue('sent < 0')}`,
+  without: sql<WebhookKey>`${selectDue(`sent >= 0 AND sent < ${lastOf('webhooks.store')}`)}`,
 };
 
 /** The values of the columns, with a version that was never used before. */
@@ -61,8 +66,6 @@ function rowOf({ store, user, id, ...webhook }: Webhook) {
   const sent = state.message === undefined ? (parseCursor(state.cursor)?.position ?? 0) : -1;
   return [store, user, id, randomInt(1, maxVersion), dueAtMs, sent, JSON.stringify(state)] as const;
 }
-
-type Key = readonly [store: number, user: number, id: string];
 
 export const webhookWrites = {
   addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified) =>
@@ -88,7 +91,7 @@ export const webhookWrites = {
       }),
     }),
 
-  removeWebhook: (key: Key, by: Identified) =>
+  removeWebhook: (key: WebhookKey, by: Identified) =>
     writeOf({
       store: key[0],
       by,
@@ -106,16 +109,24 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return (await engine.read(store, webhookSql.list, [store, user])).map(webhookOf);
     },
 
-    async due(nowMs, limit) {
-      const values = [nowMs, maxDueAtMs(nowMs), limit];
-      return (await engine.read(undefined, webhookSql.due, values)).map(webhookOf);
+    async due(nowMs, hasMessage, limit) {
+      const values = [nowMs + 1, maxDueAtMs(nowMs, hasMessage), limit];
+      const statement = hasMessage ? dueSql.withMessage : dueSql.without;
+      return [...(await engine.read(undefined, statement, values))];
+    },
+
+    async find(key) {
+      return (await engine.read(key[0], webhookSql.find, key)).map(webhookOf)[0];
     },
 
     async set(webhook, by) {
       const row = rowOf(webhook);
       const [store, user, id, version] = row;
-      if (webhook.version === 0) await engine.write('addWebhook', row, by?.identified);
-      else await engine.write('saveWebhook', row, webhook.version);
+      if (webhook.version === 0) {
+        await engine.write('addWebhook', row, by?.identified);
+        return { ...webhook, version };
+      }
+      await engine.write('saveWebhook', row, webhook.version);
       const [found] = await engine.read(store, webhookSql.version, [store, user, id]);
       return found?.[0] === version ? { ...webhook, version } : undefined;
     },

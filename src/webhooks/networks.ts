@@ -11,22 +11,24 @@ import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
 import { attemptTimeoutMs, type Answer, type headersOf } from './webhook.ts';
 
-/** What is not public. Never add `::ffff:0:0/96`: BlockList finds every IPv4 address in it. */
+/** What is not public, of IPv4 and of `2000::/3`: all other addresses of IPv6 are not public either. */
 const notPublic = (
   '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24 ' +
   '192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 ' +
-  '198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 ::/128 ::1/128 ::ffff:0:0:0/96 64:ff9b::/96 ' +
-  '64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20 5f00::/16 ' +
-  'fc00::/7 fe80::/10 fec0::/10 ff00::/8'
+  '198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 ' +
+  '2620:4f:8000::/48 3fff::/20'
 ).split(' ');
 
 /** Blocks every address but those in the given networks, such as `10.0.0.0/8` and `public`. */
 export function blockListOf(networks: readonly string[]): BlockList {
   const isPublic = networks.includes('public');
-  const special = listOf(notPublic);
+  const [special, unicast] = [listOf(notPublic), listOf(['2000::/3'])];
   const allowed = listOf(networks.filter((network) => network !== 'public'));
   const check = (address: string, family?: IPVersion) =>
-    !allowed.check(address, family) && !(isPublic && !special.check(address, family));
+    !allowed.check(address, family) &&
+    (!isPublic ||
+      special.check(address, family) ||
+      (family === 'ipv6' && !unicast.check(address, family)));
   return Object.assign(new BlockList(), { check });
 }
 

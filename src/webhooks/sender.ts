@@ -11,15 +11,15 @@ import { isProblem, Problem } from '../problem.ts';
 import { formatTimestamp } from '../shared/timestamp.ts';
 import type { Storage } from '../storage.ts';
 import type { Post } from './networks.ts';
-import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isSuccess } from './webhook.ts';
-import { leaseMs, type Answer, type Webhook } from './webhook.ts';
+import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isDue, isSuccess } from './webhook.ts';
+import { leaseMs, type Answer, type Webhook, type WebhookKey } from './webhook.ts';
 
 /** How often to look for webhooks, and at least how long after the last time if this process has changed something. */
 const intervalMs = 500;
 const minIntervalMs = 50;
 /** Maximum number of attempts at once. */
 const maxSending = 256;
-/** How many of them begin in an interval to endpoints that are failing: they leave room, and connections to the storage. */
+/** How many of them begin in an interval to send a message again: they leave room, and connections to the storage. */
 const maxFailing = 16;
 /** What receivers can take (Standard Webhooks, "Payload size"). */
 const maxChanges = 50;
@@ -28,27 +28,26 @@ const maxBodyBytes = 20_000;
 export type Sender = ReturnType<typeof createSender>;
 
 export function createSender({ webhooks, log: changes }: Storage, post: Post, log: Logger) {
-  const inProgress = new Map<string, Promise<void>>();
+  const inProgress = new Map<string, Promise<unknown>>();
   let isWoken = false;
   let isUsed = false; // without any webhook, changes cost nothing
 
-  /** Sends one message after the other, until there is none or one fails. */
-  async function send(found: Webhook, signal: AbortSignal): Promise<void> {
-    let webhook = found;
-    for (let isEnd = false; !isEnd && !signal.aborted;) {
-      webhook = await withMessage(webhook);
-      const { message } = webhook;
-      if (message === undefined) break;
-      const leased = await lease(webhook);
-      if (leased === undefined) return; // another process sends
-      // It follows from the message, so each attempt has the same.
-      const messageId = hash('sha256', `${webhook.id} ${message.cursor} ${message.body}`);
-      const answer = await attempt(leased, messageId.slice(0, 32), message.body);
-      webhook = afterAttempt(leased, answer, Date.now());
-      isEnd = message.isEnd || !isSuccess(answer);
-    }
-    if (webhook !== found) await webhooks.set(webhook);
-    const { id, store, user, retired: reason } = webhook;
+  /** Sends one message. Then the webhooks that have waited for longer are first. */
+  async function send(key: WebhookKey): Promise<void> {
+    const found = await webhooks.find(key);
+    if (found === undefined || !isDue(found, Date.now())) return; // another process was first
+    const webhook = await withMessage(found);
+    const { message } = webhook;
+    if (message === undefined)
+      return void (await webhooks.set({ ...webhook, dueAtMs: Date.now() }));
+    const leased = await lease(webhook);
+    if (leased === undefined) return; // another process sends
+    // It follows from the message, so each attempt has the same.
+    const messageId = hash('sha256', `${webhook.id} ${message.cursor} ${message.body}`);
+    const answer = await attempt(leased, messageId.slice(0, 32), message.body);
+    const after = afterAttempt(leased, answer, Date.now());
+    await webhooks.set(after);
+    const { id, store, user, retired: reason } = after;
     if (reason !== undefined) log.warn({ webhook: id, store, user, reason }, 'webhook retired');
   }
 
@@ -61,19 +60,19 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
     try {
       for (let limit = maxChanges; ; limit >>= 1) {
         const page = await readFeed(changes, reader, webhook.cursor, limit);
-        const { cursor, isEnd } = page;
+        const { cursor } = page;
         const last = page.changes.at(-1);
         if (last === undefined) return { ...webhook, cursor, message: undefined };
         const body = bodyOf('plants.changed', last.atMs, { changes: page.changes.map(itemOf) });
         if (limit > 1 && Buffer.byteLength(body) > maxBodyBytes) continue;
-        return { ...webhook, message: { body, cursor, isEnd, reach } };
+        return { ...webhook, message: { body, cursor, reach } };
       }
     } catch (error) {
       if (!isProblem(error, 'cursor-ended')) throw error;
       // Whoever gets this message lists all plants later than here, and misses nothing.
-      const { cursor, isEnd } = await readFeed(changes, reader, undefined, 1);
+      const { cursor } = await readFeed(changes, reader, undefined, 1);
       const body = bodyOf('plants.reset', Date.now(), error.members ?? {});
-      return { ...webhook, message: { body, cursor, isEnd, reach } };
+      return { ...webhook, message: { body, cursor, reach } };
     }
   }
 
@@ -86,6 +85,21 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
 
   function attempt({ url, secret }: Webhook, id: string, body: string): Promise<Answer> {
     return post(url, headersOf(`msg_${id}`, body, secret), body);
+  }
+
+  async function begin(hasMessage: boolean, max: number): Promise<void> {
+    const free = Math.min(max, maxSending - inProgress.size);
+    if (free === 0) return;
+    const due = await webhooks.due(Date.now(), hasMessage, free);
+    isUsed ||= due.length > 0;
+    for (const key of due) {
+      const name = key.join();
+      if (inProgress.has(name)) continue;
+      const sending = send(key)
+        .then(() => void (isWoken = true), onError) // for what has changed meanwhile
+        .finally(() => inProgress.delete(name));
+      inProgress.set(name, sending);
+    }
   }
 
   function onError(err: unknown): void {
@@ -103,20 +117,8 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
         if (!isRegular && !isWoken) continue;
         isWoken = false;
         if (isRegular) waitedMs = 0;
-        const free = maxSending - inProgress.size;
-        const due = await webhooks.due(Date.now(), free).catch(onError);
-        isUsed ||= (due ?? []).length > 0;
-        let failing = isRegular ? 0 : maxFailing;
-        for (const webhook of due ?? []) {
-          if (inProgress.has(webhook.id)) continue;
-          if (webhook.failingSinceMs !== undefined && ++failing > maxFailing) continue;
-          const sent = send(webhook, signal).catch(onError);
-          inProgress.set(webhook.id, sent);
-          void sent.finally(() => {
-            inProgress.delete(webhook.id);
-            isWoken = true; // for what has changed meanwhile
-          });
-        }
+        await begin(false, maxSending).catch(onError);
+        if (isRegular) await begin(true, maxFailing).catch(onError);
       }
       await Promise.all(inProgress.values());
     },
@@ -130,7 +132,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
     async test(webhook: Webhook): Promise<Answer> {
       const nowMs = Date.now();
       const { isSending, dueAtMs: until } = webhook;
-      const isLeased = isSending && until > nowMs && until <= nowMs + leaseMs;
+      const isLeased = isSending && until > nowMs && until <= nowMs + 2 * leaseMs;
       const leased = isLeased ? undefined : await lease(webhook);
       if (leased === undefined) throw new Problem('overloaded', busy);
       const answer = await attempt(leased, randomUUID(), bodyOf('webhook.test', nowMs, {}));

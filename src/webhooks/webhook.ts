@@ -16,16 +16,16 @@ const hourMs = 60 * 60 * 1_000;
 const maxFailingMs = 72 * hourMs;
 /** With fewer attempts in that time, the service was stopped, or a clock has jumped. */
 const minAttempts = 30;
-const maxRetryAfterMs = 24 * hourMs;
+/** Such that there are enough attempts in that time. */
+const maxPauseMs = 2 * hourMs;
 /** The log must have what is not sent yet. */
 export const minKeepChangesMs = 96 * hourMs;
 
 /** It is stored before the first attempt, so that each attempt sends the same. */
 interface Message {
   body: string;
-  /** Where to continue once it has arrived, and whether there was more when the message was made. */
+  /** Where to continue once it has arrived. */
   cursor: string;
-  isEnd: boolean;
   /** A hash of what the user could read. If they can read something else now, the message is made again. */
   reach: string;
 }
@@ -59,12 +59,15 @@ export interface Webhook extends Identity, WebhookState {
   lastPosition: number;
 }
 
+export type WebhookKey = readonly [store: number, user: number, id: string];
+
 /** The webhooks of a storage (storage.ts). They end with their user. */
 export interface WebhookStorage {
   /** In ascending order of id. */
   list(user: Identity): Promise<Webhook[]>;
-  /** Some that can have something to send, those with a message last. */
-  due(nowMs: number, limit: number): Promise<Webhook[]>;
+  /** Some that have a message, or else some that can have something to send. First those that wait the longest. */
+  due(nowMs: number, hasMessage: boolean, limit: number): Promise<WebhookKey[]>;
+  find(key: WebhookKey): Promise<Webhook | undefined>;
   /**
    * Stores a webhook, with another version. Resolves to undefined if another call has changed or removed it since it was
    * read. Rejects with `too-many-webhooks`.
@@ -76,8 +79,17 @@ export interface WebhookStorage {
   readerOf(webhook: Webhook): Promise<Reader | undefined>;
 }
 
-/** A webhook is not due later than this, unless a clock was set back since: then it is due now. */
-export const maxDueAtMs = (nowMs: number) => nowMs + maxRetryAfterMs;
+/**
+ * A webhook waits until no later than this, unless a clock was set back since: then it is due now. Without a message, it can
+ * only wait for a test, by the clock of another server.
+ */
+export const maxDueAtMs = (nowMs: number, hasMessage: boolean) =>
+  nowMs + (hasMessage ? maxPauseMs : 2 * leaseMs);
+
+export function isDue({ dueAtMs, message, retired }: WebhookState, nowMs: number): boolean {
+  const isWaiting = dueAtMs > nowMs && dueAtMs <= maxDueAtMs(nowMs, message !== undefined);
+  return !isWaiting && retired === undefined;
+}
 
 /** What an attempt has found. */
 export interface Answer {
@@ -97,7 +109,7 @@ export function afterAttempt<S extends WebhookState>(before: S, answer: Answer, 
   }
   // From 5 s to an hour. It varies, so that not all endpoints of a server try again at once.
   const pauseMs = Math.min(5_000 * 3 ** attempts, hourMs) * (0.8 + 0.4 * Math.random());
-  const dueAtMs = nowMs + Math.round(Math.min(Math.max(pauseMs, retryAfterMs), maxRetryAfterMs));
+  const dueAtMs = nowMs + Math.round(Math.min(Math.max(pauseMs, retryAfterMs), maxPauseMs));
   const failing = { ...after, attempts: attempts + 1, failingSinceMs, dueAtMs };
   const isLong = nowMs - failingSinceMs >= maxFailingMs && attempts >= minAttempts;
   if (!isLong && result !== '410') return failing;

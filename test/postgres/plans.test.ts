@@ -138,6 +138,7 @@ it('PostgreSQL: no index depends on the collation of the system', async () => {
     'shares_by_user C',
     'shares_pkey C',
     'users_store_name_key C',
+    'webhooks_due C',
     'webhooks_pkey C',
   ]);
 });

@@ -14,7 +14,6 @@ import { refreshSql } from '../../src/postgres/tables/grants.ts';
 
 const { listAll: _all, listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
-const { due: _due, ...ofWebhooks } = webhookSql;
 
 /** What is read from the tables of a shard, on a cluster. */
 export const ofShards: readonly Statement[] = [
@@ -41,6 +40,7 @@ export const ofShards: readonly Statement[] = [
   retentionSql.oldest,
   userSql.namesOf,
   webhookSql.list,
+  webhookSql.find,
 ];
 
 /** All that requests send. */
@@ -52,7 +52,7 @@ const sentByRequests: readonly Statement[] = [
   ...Object.values(ofTokens),
   ...Object.values(shareSql),
   ...Object.values(logSql),
-  ...Object.values(ofWebhooks),
+  ...Object.values(webhookSql),
   retentionSql.oldest,
   retentionSql.remove,
   addToLogSql,

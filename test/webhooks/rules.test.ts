@@ -3,12 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { afterAttempt, maxDueAtMs, type WebhookState } from '../../src/webhooks/webhook.ts';
+import { afterAttempt, isDue, type WebhookState } from '../../src/webhooks/webhook.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-const message = { body: '{}', cursor: 'end', isEnd: true, reach: '' };
+const message = { body: '{}', cursor: 'end', reach: '' };
 const sending: WebhookState = {
   url: 'https://receiver.example/',
   secret: '',
@@ -50,11 +50,24 @@ it('a service that was stopped for a week, or a clock that has jumped, retires n
   );
 });
 
-it('Retry-After makes a pause longer, by at most a day', () => {
+it('Retry-After makes a pause longer, up to two hours', () => {
   const dueAfter = (retryAfterMs: number) =>
     afterAttempt(sending, { result: '429', retryAfterMs }, 0).dueAtMs;
   assert.ok(dueAfter(1_000) >= 4_000);
-  assert.equal(dueAfter(2 * hourMs), 2 * hourMs);
-  assert.equal(dueAfter(30 * dayMs), dayMs);
-  assert.equal(maxDueAtMs(0), dayMs);
+  assert.equal(dueAfter(1.5 * hourMs), 1.5 * hourMs);
+  assert.equal(dueAfter(30 * dayMs), 2 * hourMs);
+  let [state, nowMs] = [sending, 0];
+  for (; state.retired === undefined; nowMs = state.dueAtMs) {
+    state = afterAttempt(state, { result: '503', retryAfterMs: dayMs }, nowMs);
+  }
+  assert.ok(nowMs <= 3.1 * dayMs, `retired after ${nowMs / dayMs} days`);
+});
+
+it('a clock that was set back delays no webhook for long', () => {
+  const nowMs = 30 * dayMs;
+  const accepted = afterAttempt(sending, { result: '204' }, nowMs);
+  const failed = afterAttempt(sending, { result: '500' }, nowMs);
+  assert.deepEqual([isDue(accepted, nowMs), isDue(failed, nowMs)], [true, false]);
+  assert.ok(isDue(accepted, nowMs - hourMs), 'it waits for nothing');
+  assert.ok(isDue(failed, nowMs - 3 * hourMs), 'no pause is so long');
 });

@@ -206,6 +206,17 @@ it('that are slow or do not respond delay no others', async (t) => {
   held.forEach(accept); // so that the app closes at once
 });
 
+it('whose user can see nothing of a change wait behind others', async (t) => {
+  const app = await startApp(t, local);
+  const [alice, bob] = [await withAll(app, 'alice'), await withAll(app, 'bob')];
+  await createdBy(bob, 'http://127.0.0.1:1/');
+  await addPlants(alice, 1);
+  await until('it is looked at', async () => (await listedBy(bob))[0]?.lag === 0);
+  const user = await findUser(app.storage, 'main', 'bob');
+  const [{ dueAtMs = 0 } = {}] = await app.storage.webhooks.list(user);
+  assert.ok(dueAtMs > 0, 'those that never had a message would always be first');
+});
+
 it('that respond with 410 get no more, until a test succeeds', async (t) => {
   const lines: string[] = [];
   const app = await startApp(t, { ...local, log: pino({}, { write: (line) => lines.push(line) }) });

@@ -175,3 +175,6 @@ CREATE TABLE IF NOT EXISTS plant_store.webhooks (
   state   text   NOT NULL,
   PRIMARY KEY (store, user_id, id)
 );
+-- For the search in all stores, without the rows.
+CREATE INDEX IF NOT EXISTS webhooks_due
+  ON plant_store.webhooks (due_at, sent, store, user_id, id);

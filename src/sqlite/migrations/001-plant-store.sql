@@ -175,3 +175,5 @@ CREATE TABLE webhooks (
   PRIMARY KEY (store, user_id, id),
   FOREIGN KEY (store, user_id) REFERENCES users
 ) STRICT;
+-- For the search in all stores, without the rows.
+CREATE INDEX webhooks_due ON webhooks (due_at, sent, store, user_id, id);
