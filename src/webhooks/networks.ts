@@ -7,6 +7,7 @@ import { Agent, request as requestHttp } from 'node:http';
 import { Agent as TlsAgent, request as requestHttps } from 'node:https';
 import { BlockList, connect, isIP, isIPv6 } from 'node:net';
 import type { IPVersion, LookupFunction, TcpNetConnectOpts } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
 import { attemptTimeoutMs, type Answer, type headersOf } from './webhook.ts';
@@ -85,13 +86,19 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
     });
 }
 
+/** How long one kind of address waits for the other (RFC 8305 has less, for people who wait). */
+const resolutionDelayMs = 300;
+
 /** Asks only DNS. */
 function lookupIn(resolver: Resolver): LookupFunction {
   const find = callbackify(async (host: string) => {
-    const queries = [resolver.resolve4(host), resolver.resolve6(host)];
-    const found = (await Promise.allSettled(queries)).flatMap((one) =>
-      one.status === 'fulfilled' ? one.value : [],
+    const found: string[] = [];
+    const queries = [resolver.resolve4(host), resolver.resolve6(host)].map(
+      async (query) => void found.push(...(await query)),
     );
+    const all = Promise.allSettled(queries);
+    const first = Promise.any(queries).then(() => pause(resolutionDelayMs));
+    await Promise.race([all, first.catch(() => all)]);
     if (found.length > 0) return found.map((address) => ({ address, family: isIP(address) }));
     throw Object.assign(new Error(`no address of ${host}`), { code: 'ENOTFOUND' });
   });

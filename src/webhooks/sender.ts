@@ -55,7 +55,8 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   async function withMessage(webhook: Webhook): Promise<Webhook> {
     const reader = await webhooks.readerOf(webhook);
     if (reader === undefined) return { ...webhook, message: undefined };
-    const reach = hash('sha256', JSON.stringify(reader.read));
+    const { epoch } = await changes.follow(reader, webhook.lastPosition);
+    const reach = hash('sha256', JSON.stringify([epoch, reader.read]));
     if (webhook.message?.reach === reach) return webhook;
     try {
       for (let limit = maxChanges; ; limit >>= 1) {

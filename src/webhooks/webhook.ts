@@ -26,7 +26,7 @@ interface Message {
   body: string;
   /** Where to continue once it has arrived. */
   cursor: string;
-  /** A hash of what the user could read. If they can read something else now, the message is made again. */
+  /** A hash of the database and of what the user could read. If it is another one now, the message is made again. */
   reach: string;
 }
 
@@ -86,10 +86,8 @@ export interface WebhookStorage {
 export const maxDueAtMs = (nowMs: number, hasMessage: boolean) =>
   nowMs + (hasMessage ? maxPauseMs : 2 * leaseMs);
 
-export function isDue({ dueAtMs, message, retired }: WebhookState, nowMs: number): boolean {
-  const isWaiting = dueAtMs > nowMs && dueAtMs <= maxDueAtMs(nowMs, message !== undefined);
-  return !isWaiting && retired === undefined;
-}
+export const isDue = ({ dueAtMs, message }: WebhookState, nowMs: number) =>
+  dueAtMs <= nowMs || dueAtMs > maxDueAtMs(nowMs, message !== undefined);
 
 /** What an attempt has found. */
 export interface Answer {

@@ -8,15 +8,17 @@ import type { TestContext } from 'node:test';
 
 const typeA = 1;
 
-/** Resolves to what asks it. `addresses` can change. */
+/** Resolves to what asks it. `addresses` can change. It can ignore queries for addresses of IPv6. */
 export async function startDns(
   t: Pick<TestContext, 'after'>,
   addresses: readonly string[],
+  hasIPv6 = true,
 ): Promise<Resolver> {
   const server = createSocket('udp4');
   server.on('message', (query, { port, address }) => {
     const end = query.indexOf(0, 12) + 5; // after the name: a zero, and the type and the class
     const isIPv4 = query.readUInt16BE(end - 4) === typeA;
+    if (!isIPv4 && !hasIPv6) return;
     const answers = isIPv4 ? addresses : [];
     const head = Buffer.from([
       ...query.subarray(0, 2),

@@ -64,6 +64,9 @@ it('that are public contain no address that ipaddr.js finds special', (t) => {
   const random = seededRandom(seed);
   t.diagnostic(`seed ${seed}`);
   const networks = blockListOf(['public']);
+  for (const outside of ['4000::1', '::8.8.8.8', '1fff::1']) {
+    assert.ok(networks.check(outside, 'ipv6'), outside); // not assigned
+  }
   const bytes = (count: number) => Array.from({ length: count }, () => Math.floor(random() * 256));
   // Most random addresses are not in a small range, so some begin as its first and last addresses do.
   const starts = specialRanges();
@@ -161,6 +164,15 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
   setDefaultCACertificates([...trusted, readFileSync(cert)]);
   assert.equal(await to('plants.example'), '204');
   assert.match(await to('other.example'), /ERR_TLS_CERT_ALTNAME_INVALID/);
+});
+
+it('can have names whose server ignores queries for IPv6', async (t) => {
+  const { url } = await startReceiver(t);
+  const post = openPost(['127.0.0.0/8'], await startDns(t, ['127.0.0.1'], false));
+  const startedMs = performance.now();
+  const { result } = await post(url.replace('127.0.0.1', 'receiver.example'), headers, body);
+  assert.equal(result, '204');
+  assert.ok(performance.now() - startedMs < 1_500, 'before the query has timed out');
 });
 
 it('are told when to send again', async (t) => {

@@ -10,7 +10,7 @@ import { createSender } from '../../src/webhooks/sender.ts';
 import { startApp, type Send, type TestApp } from '../support/app.ts';
 import { accept, refuse, startReceiver, verify } from '../support/receiver.ts';
 import { findUser } from '../support/scene.ts';
-import { it as itOnEach, itOnce as it } from '../support/storages.ts';
+import { it as itOnEach, itOnce as it, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const local = { webhookNetworks: ['127.0.0.0/8'] };
@@ -213,8 +213,8 @@ it('whose user can see nothing of a change wait behind others', async (t) => {
   await addPlants(alice, 1);
   await until('it is looked at', async () => (await listedBy(bob))[0]?.lag === 0);
   const user = await findUser(app.storage, 'main', 'bob');
-  const [{ dueAtMs = 0 } = {}] = await app.storage.webhooks.list(user);
-  assert.ok(dueAtMs > 0, 'those that never had a message would always be first');
+  const [stored] = await app.storage.webhooks.list(user);
+  assert.ok(stored && stored.dueAtMs > 0, 'those that never had a message would always be first');
 });
 
 it('that respond with 410 get no more, until a test succeeds', async (t) => {
@@ -255,6 +255,29 @@ it('wait for a receiver that is away for two days, and lose nothing', async (t) 
     [true, [1]],
     [false, [2, 3, 4, 5, 6]],
   ]);
+});
+
+it('drop a message that is from before a restore', async (t) => {
+  const database = await testDatabase(t);
+  const ends: Parameters<typeof t.after>[0][] = [];
+  const open = () => database.open();
+  const before = await startApp({ after: (end) => void ends.push(end) }, { ...local, open });
+  const receiver = await startReceiver(t);
+  receiver.respond = (_, response) => refuse(response);
+  const alice = await withAll(before, 'alice');
+  const { id } = await createdBy(alice, receiver.url);
+  await addPlants(alice, 1);
+  await until('it is failing', async () => (await listedBy(alice))[0]?.state === 'failing');
+  for (const end of ends.toReversed()) await end?.(t, () => {});
+  await database.run('UPDATE retention SET epoch = epoch + 1'); // as a restore does
+  const restored = await startApp(t, { ...local, open });
+  receiver.respond = (_, response) => accept(response);
+  const again = await withAll(restored, 'alice');
+  assert.equal((await again('POST', `/webhooks/${id}/test`)).status, 200);
+  await until('it is active', async () => (await listedBy(again))[0]?.state === 'active');
+  await until('the reset arrives', () => receiver.received.length >= 3);
+  const types = receiver.received.map(({ type }) => type);
+  assert.deepEqual(types, ['plants.changed', 'webhook.test', 'plants.reset']);
 });
 
 it('begin at a cursor', async (t) => {
