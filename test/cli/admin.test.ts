@@ -78,7 +78,7 @@ itOnce(
   async (t) => {
     const app = await startApp(t);
     const { storage, database } = app;
-    const alice = await firstUserWith(app, 1_201);
+    const alice = await firstUserWith(app, 3_001);
     const [bob, carol] = [await app.token('bob'), await app.token('carol')];
     await app.call('PUT', '/shares/carol', { token: alice, json: { access: 'read' } });
     const list = (token: string) => app.call('GET', '/plants?limit=1', { token });
@@ -94,14 +94,14 @@ itOnce(
       const { status } = await app.call('POST', '/plants', { token: bob, json: { name: 'bob' } });
       assert.equal(status, 201);
     }
-    assert.equal(await removing, 'Removed user alice from store main. Moved 1201 plants to bob.');
+    assert.equal(await removing, 'Removed user alice from store main. Moved 3001 plants to bob.');
     assert.ok(created > 3, `${created} plants were created meanwhile`);
-    const { changes } = await storage.log.list({ store: 'main', limit: 5_000 });
+    const { changes } = await storage.log.list({ store: 'main', limit: 20_000 });
     const moved = changes.filter(({ event }) => event === 'moved');
     const last = moved.at(-1)?.position ?? 0;
     const others = last - (moved[0]?.position ?? 0) + 1 - moved.length;
     assert.ok(others > 0, 'in batches, between which others write');
-    assert.equal(await plantsOf(storage, bob), 1_201 + created);
+    assert.equal(await plantsOf(storage, bob), 3_001 + created);
     assert.equal((await list(alice)).status, 401);
     assert.deepEqual((await list(carol)).json, []);
     const again = await runOk(['token', 'create', 'alice', '--yes', '--database', database.url]);
