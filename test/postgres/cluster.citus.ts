@@ -49,6 +49,7 @@ const spread = [
   { name: 'plant_store.stores', by: 'store' },
   { name: 'plant_store.tokens', by: 'store' },
   { name: 'plant_store.users', by: 'store' },
+  { name: 'plant_store.webhooks', by: 'store' },
 ];
 
 async function callerIn(storage: Storage, store: string): Promise<Caller> {
