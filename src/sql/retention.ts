@@ -3,8 +3,8 @@
  */
 import { randomInt } from 'node:crypto';
 import { maxPosition, maxRemovedChanges, type ChangeLog } from '../log/change-log.ts';
-import { sql } from './statement.ts';
-import { writeOf, type Engine } from './write.ts';
+import { sql, type Query } from './statement.ts';
+import { writeOf, type Engine, type Write } from './write.ts';
 
 /** Stores that a step of a removal checks, with a statement for each. */
 const maxCheckedStores = 100;
@@ -46,28 +46,17 @@ export const retentionWrites = {
     }),
 
   setClock: (confirmedMs: number, aheadSinceMs: number | undefined) =>
-    writeOf({
-      store: undefined,
-      withoutLock: true,
-      reads: [],
-      decide: () => ({
-        result: undefined,
-        writes: () => [[retentionSql.setClock, [confirmedMs, aheadSinceMs]]],
-      }),
-    }),
+    update([retentionSql.setClock, [confirmedMs, aheadSinceMs]]),
 
   /** For a restored backup: cursors from before it are no longer valid. */
-  beginEpoch: () =>
-    writeOf({
-      store: undefined,
-      withoutLock: true,
-      reads: [],
-      decide: () => ({
-        result: undefined,
-        writes: () => [[retentionSql.setEpoch, [randomInt(2 ** 48 - 1)]]],
-      }),
-    }),
+  beginEpoch: () => update([retentionSql.setEpoch, [randomInt(2 ** 48 - 1)]]),
 };
+
+/** Changes the row of the database, which belongs to no store. */
+function update(query: Query): Write<undefined> {
+  const decide = () => ({ result: undefined, writes: () => [query] });
+  return writeOf({ store: undefined, withoutLock: true, reads: [], decide });
+}
 
 export function openRetention(
   engine: Engine,
