@@ -91,7 +91,7 @@ it('prints a line of JSON for each change in a pipe, and continues where it has 
 it('prints a line of text for each change on a terminal, until Ctrl+C', async (t) => {
   const { env, alice } = await setUp(t);
   const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  const command = `${settings.join(' ')} ${quotedExecutable} plants watch`;
+  const command = `exec env ${settings.join(' ')} ${quotedExecutable} plants watch`;
   const terminal = startOnTerminal(t, command);
   if (terminal === undefined) return;
   await terminal.shows(/Watching/);

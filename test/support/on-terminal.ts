@@ -33,6 +33,7 @@ export function startOnTerminal(
     return undefined;
   }
   const child = spawn('script', ['-qfec', `stty cols 500; ${command}`, '/dev/null'], {
+    env: { ...process.env, SHELL: '/bin/sh' }, // shells differ in what Ctrl+C does to them
     ...(cwd !== undefined && { cwd }),
   });
   const closed = once(child, 'close') as Promise<[number | null]>;
