@@ -58,7 +58,6 @@ export type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
 export type { Mirror, MirrorOptions } from './mirror.ts';
 export type { CallOptions, PlantStoreOptions, ResponseInfo, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export { verifyWebhook, WebhookError, type WebhookHeaders } from './webhook.ts';
 export type * from './types.ts'; // except Plant, which fields.ts replaces
 
 /** Maximum number of plants, tokens or other users in a page. */
