@@ -5,6 +5,7 @@
 import { PlantStoreError } from '../../client/client.ts';
 import { followAnew } from '../../client/follow.ts';
 import { pause } from '../../client/waiting.ts';
+import { binDialog } from '../dialogs/bin-dialog.ts';
 import { checkOpened } from '../dialogs/plant-dialog.ts';
 import { leaving } from '../session/connection.ts';
 import { can, follower, store } from '../session/session.ts';
@@ -80,6 +81,7 @@ async function followFrom(after: string | undefined, signal: AbortSignal): Promi
     isMissing = false;
     const isTooMuch = batch.changes.length > Math.max(manyChanges, list?.count ?? 0);
     if (!isTooMuch) await show(batch.changes);
+    await binDialog.refresh();
     cursor = isTooMuch ? undefined : batch.after;
     await pause(batchPauseMs, signal);
     if (isTooMuch) return;
