@@ -6,8 +6,10 @@
  * each change of what the reader can access. In both cases the reader has to begin again, without a cursor.
  */
 import { reaches, type Reach } from '../access/access.ts';
+import { textsOf } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import { fixedProblem, Problem } from '../problem.ts';
+import { formatTimestamp } from '../shared/timestamp.ts';
 import {
   parsePosition,
   plantEvents,
@@ -49,6 +51,18 @@ export interface FeedPage {
   position: number;
   /** Whether the store had no change after it. */
   isEnd: boolean;
+}
+
+/**
+ * An item of `GET /changes`, and of a message to a webhook. `plantAsJson` shows the plant, by default with the fields of a
+ * response whose request names none.
+ */
+export function changeJson(
+  { id, event, atMs, user, plant }: FeedChange,
+  plantAsJson = (shown: OwnedPlant) => JSON.stringify(textsOf(shown)),
+): string {
+  const change = JSON.stringify({ id, event, at: formatTimestamp(atMs), user });
+  return plant === undefined ? change : `${change.slice(0, -1)},"plant":${plantAsJson(plant)}}`;
 }
 
 interface Cursor {

@@ -4,14 +4,19 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { userKey, type Grant } from '../../access/access.ts';
-import { readFeed, type FeedChange, type FeedPage, type Reader } from '../../log/feed.ts';
+import {
+  changeJson,
+  readFeed,
+  type FeedChange,
+  type FeedPage,
+  type Reader,
+} from '../../log/feed.ts';
 import { Waiter, type Watch } from '../../log/watch.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { fixedProblem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Authentication } from '../auth/auth.ts';
 import type { RequestLimits } from '../auth/request-limits.ts';
@@ -143,11 +148,8 @@ export function changeRoutes(
     }
     const { caller } = request.grant;
     const names = await ownersOf(caller.store, page.changes, wanted);
-    const jsonOf = ({ id, event, atMs, user, plant }: FeedChange) => {
-      const change = JSON.stringify({ id, event, at: formatTimestamp(atMs), user });
-      if (plant === undefined) return change;
-      return `${change.slice(0, -1)},"plant":${plantJson(plant, caller, wanted, names)}}`;
-    };
+    const jsonOf = (change: FeedChange) =>
+      changeJson(change, (plant) => plantJson(plant, caller, wanted, names));
     const items: string[] = [];
     for (let at = 0; at < page.changes.length; at += maxFormatted) {
       const some = page.changes.slice(at, at + maxFormatted);
