@@ -22,7 +22,6 @@ import type { Authentication } from '../auth/auth.ts';
 import type { RequestLimits } from '../auth/request-limits.ts';
 import { maxWaitingRequests } from '../limits.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
-import { setPosition } from '../response/headers.ts';
 import { wantedBy } from '../response/send-list.ts';
 import { limitOf, maxLimit, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { fields } from './plant-schemas.ts';
@@ -156,15 +155,9 @@ export function changeRoutes(
       items.push(await runInSlice(userKey(caller), async () => some.map(jsonOf).join()));
     }
     const json = items.join();
-    return lists.sendPage(
-      request,
-      setPosition(reply, page.position),
-      { ...request.query, limit },
-      {
-        json,
-        next: page.cursor,
-      },
-    );
+    reply.header('change-position', page.position);
+    const { cursor: next } = page;
+    return lists.sendPage(request, reply, { ...request.query, limit }, { json, next });
   });
 }
 
