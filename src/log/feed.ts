@@ -74,17 +74,15 @@ interface Cursor {
   reader: string;
 }
 
-export const cursorEndReasons = ['expired', 'restored', 'access-changed'] as const;
-
-const explanations = {
+/** Why a cursor cannot be continued. */
+export const cursorEnds = {
   expired: 'The service does not keep all changes after this cursor any more.',
   restored: 'The cursor is from another database, or from before a restore of this one.',
   'access-changed': 'What you can access has changed since this cursor.',
 };
 
-/** The cursor cannot be continued, and why. */
-function cursorEnded(reason: (typeof cursorEndReasons)[number]): Problem {
-  const detail = `${explanations[reason]} Begin again: get a new cursor from /changes, then list the plants.`;
+function cursorEnded(reason: keyof typeof cursorEnds): Problem {
+  const detail = `${cursorEnds[reason]} Begin again: get a new cursor from /changes, then list the plants.`;
   return new Problem('cursor-ended', detail, { members: { reason } });
 }
 
@@ -181,7 +179,7 @@ function changesAccess({ event, name }: FollowedChange, { read, userName }: Read
 /** Undefined if the reader sees nothing of the change. */
 function seenBy(
   { read }: Reader,
-  { event: logged, atMs, user, id, owner, plant }: FollowedChange,
+  { event: logged, atMs, user, plant: id, ownerBefore: owner, now: plant }: FollowedChange,
 ): FeedChange | undefined {
   const event = plantEvents.find((each) => each === logged);
   if (id === undefined || event === undefined) return undefined;
