@@ -48,7 +48,7 @@ it('hostile receivers cost neither memory nor the time of others', async (t) => 
   const latencies: number[] = [];
   const used: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    await app.database.run('UPDATE webhooks SET due_at = 1 WHERE sent = -1');
+    await app.database.run('UPDATE webhooks SET due_at = 1 WHERE due_at > 1');
     const endMs = performance.now() + 8_000; // longer than an attempt
     while (performance.now() < endMs) {
       const startedMs = performance.now();
