@@ -15,7 +15,7 @@ import { TokenBuckets, type Rate } from '../../src/shared/token-buckets.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
-import { openPost } from '../../src/webhooks/networks.ts';
+import { lookupIn, openPost } from '../../src/webhooks/networks.ts';
 import { createSender } from '../../src/webhooks/sender.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
 
@@ -91,7 +91,7 @@ export async function startApp(
   const storage = options.wrap?.(real) ?? real;
   const log = options.log ?? pino({ level: 'silent' });
   const { webhookNetworks, resolver } = options;
-  const post = webhookNetworks && openPost(webhookNetworks, resolver);
+  const post = webhookNetworks && openPost(webhookNetworks, lookupIn(resolver));
   const webhooks = post && createSender(storage, post, log);
   const stop = new AbortController();
   const sending = webhooks?.run(stop.signal);
