@@ -192,11 +192,12 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
       await grant('alice', { store: `${store} elsewhere` });
       const alice = await grant('alice');
       const { caller: owner, tokenId: first } = alice;
+      const { store: number, user } = owner;
       const ids = [first];
       for (let made = 0; made < 4; made++) ids.push((await createOwn(storage, alice)).id);
       const seen: TokenRecord[] = [];
       for (;;) {
-        const query = { owner, after: seen.at(-1)?.position, limit: 2 };
+        const query = { store: number, user, after: seen.at(-1)?.id, limit: 2 };
         const page = await storage.identity.listTokens(query);
         if (page.length === 0) break;
         seen.push(...page);
@@ -529,6 +530,6 @@ async function grantBelow(
   return grant;
 }
 
-function tokensOf({ identity }: Storage, owner: Identity): Promise<TokenRecord[]> {
-  return identity.listTokens({ owner, limit: 1_000 });
+function tokensOf({ identity }: Storage, { store, user }: Identity): Promise<TokenRecord[]> {
+  return identity.listTokens({ store, user, limit: 1_000 });
 }
