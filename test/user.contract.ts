@@ -217,18 +217,15 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         const lists = [cached, bob].map(async ({ caller }) => tokensOf(other, caller));
         return (await Promise.all(lists)).flat().map(({ lastUsedAtMs }) => lastUsedAtMs);
       };
-      const use = ({ tokenHash: hash, caller: { store } }: Grant, usedAtMs: number) => ({
-        hash,
-        store,
-        usedAtMs,
-      });
+      const record = async (usedAtMs: number, ...tokens: readonly Uint8Array[]) =>
+        storage.identity.recordUses(cached.caller.store, usedAtMs, tokens);
       assert.deepEqual(await lastUses(), [undefined, undefined]);
-      await other.identity.recordUses([use(bob, 120_000), use(cached, 60_000)]);
+      await record(120_000, bob.tokenHash);
+      await record(60_000, cached.tokenHash);
       assert.deepEqual(await lastUses(), [60_000, 120_000]);
-      await storage.identity.recordUses([use(cached, 180_000)]);
-      const unknown = { ...use(cached, 9), hash: randomBytes(tokenHashBytes) };
-      await storage.identity.recordUses([use(cached, 60_000), unknown]);
-      await storage.identity.recordUses([]);
+      await record(180_000, cached.tokenHash);
+      await record(60_000, cached.tokenHash, randomBytes(tokenHashBytes));
+      await record(60_000);
       assert.deepEqual(await lastUses(), [180_000, 120_000]);
       assert.equal(await alice.grant(), cached, 'the same object');
     });

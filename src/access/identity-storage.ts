@@ -41,8 +41,8 @@ export interface IdentityStorage {
     request?: string,
   ): Promise<TokenRecord | undefined>;
 
-  /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
-  recordUses(uses: readonly TokenUse[]): Promise<void>;
+  /** Stores when tokens of a store were last used. No cached grant becomes stale. A later time is never replaced. */
+  recordUses(store: number, usedAtMs: number, hashes: readonly Uint8Array[]): Promise<void>;
 }
 
 /** Times are in milliseconds since the Unix epoch. */
@@ -84,10 +84,4 @@ export interface TokenRecord {
   revokedAtMs: number | undefined;
   /** To the minute; undefined if it was never used. */
   lastUsedAtMs: number | undefined;
-}
-
-export interface TokenUse {
-  hash: Uint8Array;
-  store: number;
-  usedAtMs: number;
 }

@@ -17,9 +17,6 @@ import { sql, type Query } from './statement.ts';
 import { ensureUser, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
-/** Stores whose uses are written at once: in one commit on SQLite. The writes of requests come between. */
-const maxUseWrites = 64;
-
 const recordsFrom = (tokens: string) => `
     SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
            stores.name, users.name, users.role, users.id, family
@@ -151,7 +148,6 @@ export const tokenWrites = {
     });
   },
 
-  /** Uses in one minute. */
   recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
     writeOf({
       store,
@@ -202,22 +198,7 @@ export function openTokens(engine: Engine): TokenStorage {
       return engine.write('revokeToken', store, id, revokedAtMs, by, request);
     },
 
-    async recordUses(uses) {
-      const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
-      const groups = [...together.values()];
-      const failures: unknown[] = [];
-      for (let at = 0; at < groups.length; at += maxUseWrites) {
-        const writes = groups.slice(at, at + maxUseWrites).map((group) => {
-          const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
-          const hashes = group.map(({ hash }) => hash);
-          return engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
-            failures.push(error); // other stores can be on other servers
-          });
-        });
-        await Promise.all(writes);
-      }
-      if (failures.length > 0) throw failures[0];
-    },
+    recordUses: (...args) => engine.write('recordUses', ...args),
   };
 }
 
