@@ -139,8 +139,10 @@ async function confirmDatabase(database: string): Promise<void> {
   const question = isFile(database)
     ? 'does not exist. Create it?'
     : 'has no tables of Plant Store. Create them?';
-  const refusal = new Refusal('Nothing was created.', { kind: 'no-file' }); // a script continues
-  await confirm(`The database ${displayName(database)} ${question}`, refusal);
+  const advice =
+    'Nothing was created. Run the command in the folder of the database, or set its path with --database.';
+  // A script continues.
+  await confirm(`The database ${displayName(database)} ${question}`, new Refusal(advice));
 }
 
 async function confirmUser(user: string, store: string, storeExists: boolean): Promise<void> {
