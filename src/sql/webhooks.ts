@@ -3,11 +3,12 @@
  */
 import { randomInt } from 'node:crypto';
 import type { Identified } from '../access/access.ts';
+import type { NewEntry } from '../log/change-log.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
 import { scan } from '../shared/scan.ts';
 import { maxDueAtMs, maxWebhooks } from '../webhooks/webhook.ts';
-import type { Webhook, WebhookKey, WebhookStorage } from '../webhooks/webhook.ts';
+import type { Webhook, WebhookKey, WebhookState, WebhookStorage } from '../webhooks/webhook.ts';
 import { findGrant, grantOf } from './grants.ts';
 import { sql, type Row, type Statement } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -77,18 +78,20 @@ function rowOf({ store, user, id, ...webhook }: Webhook) {
 }
 
 export const webhookWrites = {
-  addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified) =>
+  addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified, request?: string) =>
     writeOf({
       store: row[0],
       by,
-      reads: [
-        [webhookSql.version, row.slice(0, 3)],
-        [webhookSql.count, row.slice(0, 2)],
-      ],
-      decide([committed, [[count] = [0]]]) {
-        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
+      request,
+      reads: [[webhookSql.count, row.slice(0, 2)]],
+      decide([[[count] = [0]]]) {
         if (count >= maxWebhooks) throw tooManyWebhooks();
-        return { result: undefined, writes: () => [[webhookSql.add, row]] };
+        const [, user, id, , , , state] = row;
+        return {
+          result: undefined,
+          writes: () => [[webhookSql.add, row]],
+          entries: [{ event: 'webhook-created', owner: user, name: id, tag: originOf(state) }],
+        };
       },
     }),
 
@@ -104,14 +107,30 @@ export const webhookWrites = {
       }),
     }),
 
-  removeWebhook: (key: WebhookKey, by: Identified) =>
+  removeWebhook: (key: WebhookKey, by: Identified, request?: string) =>
     writeOf({
       store: key[0],
       by,
-      reads: [],
-      decide: () => ({ result: undefined, writes: () => [[webhookSql.remove, key]] }),
+      request,
+      reads: [[webhookSql.find, key]],
+      decide([found]) {
+        const entries = found.map(([, user, id, , state]): NewEntry => ({
+          event: 'webhook-removed',
+          owner: user,
+          name: id,
+          tag: originOf(state),
+        }));
+        const writes = () => (found.length > 0 ? [[webhookSql.remove, key] as const] : []);
+        return { result: found.length > 0, writes, entries };
+      },
     }),
 };
+
+/** Not the rest of the URL: it can have a secret. */
+function originOf(state: string): string {
+  const { url }: WebhookState = JSON.parse(state);
+  return new URL(url).origin;
+}
 
 export function openWebhooks(engine: Engine): WebhookStorage {
   return {
@@ -139,11 +158,11 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return (await engine.read(key[0], webhookSql.find, key)).map(webhookOf)[0];
     },
 
-    async set(webhook, by) {
+    async set(webhook, by, request) {
       const row = rowOf(webhook);
       const [store, user, id, version] = row;
       if (webhook.version === 0) {
-        await engine.write('addWebhook', row, by?.identified);
+        await engine.write('addWebhook', row, by?.identified, request);
         return { ...webhook, version };
       }
       await engine.write('saveWebhook', row, webhook.version);
@@ -151,13 +170,8 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return found?.[0] === version ? { ...webhook, version } : undefined;
     },
 
-    async remove({ store, user, identified }, id) {
-      const key = [store, user, id] as const;
-      const isThere = (await engine.read(store, webhookSql.version, key)).length > 0;
-      // The write can be repeated after a lost COMMIT, so it does not decide what its caller is told.
-      await engine.write('removeWebhook', key, identified);
-      return isThere;
-    },
+    remove: ({ store, user, identified }, id, request) =>
+      engine.write('removeWebhook', [store, user, id], identified, request),
 
     /** By the rows and the rule of every caller, as if the provider of sign-on had just issued a token. */
     async readerOf({ store, user, userName }) {

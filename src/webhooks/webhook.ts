@@ -77,9 +77,9 @@ export interface WebhookStorage {
    * Stores a webhook, with another version. Resolves to undefined if another call has changed or removed it since it was
    * read. Rejects with `too-many-webhooks`.
    */
-  set(webhook: Webhook, by?: Caller): Promise<Webhook | undefined>;
+  set(webhook: Webhook, by?: Caller, request?: string): Promise<Webhook | undefined>;
   /** Resolves to whether the caller had it. */
-  remove(by: Caller, id: string): Promise<boolean>;
+  remove(by: Caller, id: string, request?: string): Promise<boolean>;
   /** What its user can read now. Undefined once they are removed. */
   readerOf(webhook: Webhook): Promise<Reader | undefined>;
 }

@@ -100,19 +100,19 @@ export function webhookRoutes(
     throw webhooksDisabled();
   };
 
-  routes.post('/webhooks', optionsOf(createWebhook), async ({ grant, body }, reply) => {
+  routes.post('/webhooks', optionsOf(createWebhook), async (request, reply) => {
     enabled();
-    const { caller, isStored, userName } = grant;
+    const { caller, isStored, userName } = request.grant;
     if (!isStored) throw new Problem('token-restricted', foreignToken);
     // Otherwise, messages would contain what the token cannot read.
     if (!caller.scopes.has('plants:read')) throw insufficientScope('plants:read', cannotRead);
-    const { url, after } = body;
+    const { url, after } = request.body;
     const { store, user, read } = caller;
     const start = await readFeed(log, { store, user, userName, read }, after, 1);
     const [id, secret] = [randomBytes(8).toString('hex'), randomBytes(32).toString('base64')];
     const identity = { store, user, userName, id, version: 0, lastPosition: start.position };
     const webhook = { ...identity, ...idle, url, secret, cursor: after ?? start.cursor };
-    await webhooks.set(webhook, caller);
+    await webhooks.set(webhook, caller, request.id);
     reply.code(201).header('location', `${baseUrl}/webhooks/${id}`);
     return sendJson(reply, JSON.stringify({ ...viewOf(webhook), secret: `whsec_${secret}` }));
   });
@@ -124,8 +124,8 @@ export function webhookRoutes(
 
   routes.delete('/webhooks/:webhookId', optionsOf(deleteWebhook), async (request, reply) => {
     enabled();
-    const { grant, params } = request;
-    if (!(await webhooks.remove(grant.caller, params.webhookId))) throw webhookNotFound();
+    const { grant, params, id } = request;
+    if (!(await webhooks.remove(grant.caller, params.webhookId, id))) throw webhookNotFound();
     return reply.code(204).send();
   });
 
