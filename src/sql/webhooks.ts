@@ -2,7 +2,7 @@
  * Webhooks on both engines.
  */
 import { randomInt } from 'node:crypto';
-import type { Identified } from '../access/access.ts';
+import type { Identified, Identity } from '../access/access.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
 import { scan } from '../shared/scan.ts';
@@ -16,8 +16,6 @@ const maxVersion = 2 ** 48 - 1; // the largest range of randomInt
 const maxTimeMs = Number.MAX_SAFE_INTEGER;
 
 type WebhookRow = readonly [
-  store: number,
-  user: number,
   id: string,
   version: number,
   state: string,
@@ -28,7 +26,7 @@ type WebhookRow = readonly [
 const lastOf = (store: string) => `(
       SELECT stores.position FROM plant_store.stores WHERE stores.store = ${store})`;
 const selectRows = `
-    SELECT webhooks.store, webhooks.user_id, webhooks.id, version, state, (
+    SELECT webhooks.id, version, state, (
       SELECT users.name FROM plant_store.users
       WHERE users.store = $1 AND users.id = webhooks.user_id), ${lastOf('$1')}
     FROM plant_store.webhooks WHERE webhooks.store = $1 AND webhooks.user_id = $2`;
@@ -116,7 +114,9 @@ export const webhookWrites = {
 export function openWebhooks(engine: Engine): WebhookStorage {
   return {
     async list({ store, user }) {
-      return (await engine.read(store, webhookSql.list, [store, user])).map(webhookOf);
+      return (await engine.read(store, webhookSql.list, [store, user])).map(
+        webhookOf({ store, user }),
+      );
     },
 
     changed: (after, limit) =>
@@ -135,8 +135,9 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return [...(await due), ...(await tooLate)].slice(0, limit);
     },
 
-    async find(key) {
-      return (await engine.read(key[0], webhookSql.find, key)).map(webhookOf)[0];
+    async find([store, user, id]) {
+      const rows = await engine.read(store, webhookSql.find, [store, user, id]);
+      return rows.map(webhookOf({ store, user }))[0];
     },
 
     async set(webhook, by) {
@@ -172,9 +173,16 @@ export function openWebhooks(engine: Engine): WebhookStorage {
   };
 }
 
-function webhookOf([store, user, id, version, state, userName, lastPosition]: WebhookRow): Webhook {
-  return { ...JSON.parse(state), store, user, id, version, userName, lastPosition };
-}
+const webhookOf =
+  (of: Identity) =>
+  ([id, version, state, userName, lastPosition]: WebhookRow): Webhook => ({
+    ...JSON.parse(state),
+    ...of,
+    id,
+    version,
+    userName,
+    lastPosition,
+  });
 
 const tooManyWebhooks = fixedProblem(
   'too-many-webhooks',

@@ -134,7 +134,7 @@ export function webhookRoutes(
     const all = await webhooks.list(request.grant.caller);
     const webhook = all.find(({ id }) => id === request.params.webhookId);
     if (webhook === undefined) throw webhookNotFound();
-    return sendJson(reply, JSON.stringify(resultOf(await tester.test(webhook))));
+    return sendJson(reply, JSON.stringify((await tester.test(webhook)).result));
   });
 }
 
@@ -162,14 +162,9 @@ function viewOf(webhook: Webhook) {
     state: isFailing ? 'failing' : reason === undefined ? 'active' : 'retired',
     after: cursor,
     lag: lastPosition - (parseCursor(cursor)?.position ?? 0),
-    ...resultOf(webhook),
+    ...webhook.result,
     failingSince: formatTimestamp(failing?.sinceMs),
     nextAttemptAt: isFailing ? formatTimestamp(webhook.dueAtMs) : undefined,
     reason,
   };
-}
-
-/** A status, or why there is none. Neither before the first attempt. */
-function resultOf({ result }: Pick<Webhook, 'result'>) {
-  return /^\d+$/.test(result ?? '') ? { status: Number(result) } : { error: result };
 }
