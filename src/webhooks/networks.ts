@@ -64,13 +64,13 @@ export function openPost(networks: readonly string[], lookup = lookupIn()): Post
         : requestHttp(url, { ...options, agent: http });
       request.on('response', (response) => {
         const retryAfterMs = retryAfterMsOf(response.headers['retry-after']);
-        resolve({ result: { status: response.statusCode }, retryAfterMs });
+        resolve({ status: response.statusCode, retryAfterMs });
         response.destroy(); // nothing of the body is read
       });
       let interim = 0; // to read them until the timeout would take the time of others
       request.on('information', () => ++interim > maxInterim && request.destroy());
-      request.on('error', (error) => resolve({ result: { error: reasonOf(error) } }));
-      request.on('close', () => resolve({ result: { error: 'The receiver sent no response.' } }));
+      request.on('error', (error) => resolve({ error: reasonOf(error) }));
+      request.on('close', () => resolve({ error: 'The receiver sent no response.' }));
       // A process that was paused meanwhile has lost its lease, and Node connects before it looks at timers.
       const begin = () => (Date.now() < endMs ? request.end(message.body) : request.destroy());
       request.on('socket', (socket) => socket.once(isTls ? 'secureConnect' : 'connect', begin));

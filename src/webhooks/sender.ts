@@ -48,7 +48,6 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   /** The webhook with the message to send and a lease, or as far as there is none. */
   async function withMessage(webhook: Webhook): Promise<Webhook> {
     const reader = await webhooks.readerOf(webhook);
-    if (reader === undefined) return { ...webhook, ...idle };
     const { epoch } = await changes.follow(reader, webhook.lastPosition);
     const reach = hash('sha256', JSON.stringify([epoch, reader.read]));
     const lease = { isSending: true, dueAtMs: Date.now() + leaseMs };

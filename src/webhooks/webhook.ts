@@ -54,20 +54,16 @@ export interface Webhook extends Identity {
   isSending: boolean;
   /** Since the last message has arrived. */
   failing?: { sinceMs: number; attempts: number } | undefined;
-  /** What the last attempt has found. */
-  result?: Result | undefined;
+  /** To the last attempt. */
+  answer?: Answer | undefined;
   /** Why nothing is sent any more. */
   retired?: string | undefined;
 }
 
 /** The status of a response, or why there was none. */
-interface Result {
+interface Answer {
   status?: number | undefined;
   error?: string;
-}
-
-interface Answer {
-  result: Result;
   retryAfterMs?: number;
 }
 
@@ -99,8 +95,8 @@ export interface WebhookStorage {
   set(webhook: Webhook, by?: Caller): Promise<Webhook | undefined>;
   /** Resolves to whether the caller had it. */
   remove(by: Caller, id: string): Promise<boolean>;
-  /** What its user can read now. Undefined once they are removed. */
-  readerOf(webhook: Webhook): Promise<Reader | undefined>;
+  /** What its user can read now. Rejects with `invalid-token` once they are removed. */
+  readerOf(webhook: Webhook): Promise<Reader>;
 }
 
 /** A message waits until no later than this, unless a clock was set back since: then it is due now. */
@@ -109,21 +105,20 @@ export const maxDueAtMs = (nowMs: number) => nowMs + maxPauseMs;
 export const isDue = ({ dueAtMs }: Webhook, nowMs: number) =>
   dueAtMs <= nowMs || dueAtMs > maxDueAtMs(nowMs);
 
-export const isSuccess = ({ result: { status = 0 } }: Answer) => status >= 200 && status < 300;
+export const isSuccess = ({ status = 0 }: Answer) => status >= 200 && status < 300;
 
 export function afterAttempt(before: Webhook, answer: Answer, nowMs: number): Webhook {
   const { message: { cursor } = before, failing: { sinceMs = nowMs, attempts = 0 } = {} } = before;
-  const { result, retryAfterMs = 0 } = answer;
-  if (isSuccess(answer)) return { ...before, ...idle, cursor, result };
+  const { status, error, retryAfterMs = 0 } = answer;
+  if (isSuccess(answer)) return { ...before, ...idle, cursor, answer };
   // From 5 s to an hour. It varies, so that not all endpoints of a server try again at once.
   const pauseMs = Math.min(5_000 * 3 ** attempts, hourMs) * (0.8 + 0.4 * Math.random());
   const dueAtMs = nowMs + Math.round(Math.min(Math.max(pauseMs, retryAfterMs), maxPauseMs));
   const failing = { sinceMs, attempts: attempts + 1 };
-  const after: Webhook = { ...before, result, isSending: false, dueAtMs, failing };
-  if (result.status === 410) after.retired = 'The receiver responded with 410 (Gone).';
+  const after: Webhook = { ...before, answer, isSending: false, dueAtMs, failing };
+  if (status === 410) after.retired = 'The receiver responded with 410 (Gone).';
   else if (nowMs - sinceMs >= maxFailingMs && attempts >= minAttempts) {
-    const last = result.status ?? result.error;
-    after.retired = `Every attempt has failed for three days, at last with: ${last}`;
+    after.retired = `Every attempt has failed for three days, at last with: ${status ?? error}`;
   }
   return after;
 }

@@ -24,7 +24,7 @@ const webhooksOfUser = 10;
 const wantedLeases = 10_000;
 /** The first ones are killed, and get the requests. The others are paused: for less than a lease, or until it is over. */
 const killed = 2;
-const pausesMs = [leaseMs / 2, leaseMs - 5_000, leaseMs + 1_000, leaseMs + 3_000];
+const pausesMs = [leaseMs / 2, leaseMs - 5_000, leaseMs + 2_000];
 /** A lease of the last one that is killed ends soon after the longest pause. */
 const killsMs = 10_000;
 

@@ -23,8 +23,8 @@ function openSend(...args: Parameters<typeof openPost>) {
   const post = openPost(...args);
   return async (url: string) => {
     const message = messageOf('webhook.test', 0, '{}');
-    const { result, retryAfterMs } = await post({ url, secret: 'c2VjcmV0' }, message);
-    return { result: result.error ?? String(result.status), retryAfterMs };
+    const { status, error, retryAfterMs } = await post({ url, secret: 'c2VjcmV0' }, message);
+    return { result: error ?? String(status), retryAfterMs };
   };
 }
 

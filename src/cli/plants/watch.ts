@@ -149,8 +149,8 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
       const answer = await post({ url: url.href, secret }, message, end);
       if (isSuccess(answer)) return;
       signal.throwIfAborted();
-      const { result, retryAfterMs = 0 } = answer;
-      const why = result.error ?? `status ${result.status}`;
+      const { status, error, retryAfterMs = 0 } = answer;
+      const why = error ?? `status ${status}`;
       printError(printable(`The watch sends a message again, which ${url.href} refused: ${why}`));
       await pause(pauseMs({ retryAfterSeconds: retryAfterMs / 1_000 }, retries), signal);
     }
