@@ -83,9 +83,9 @@ export type WebhookKey = readonly [store: number, user: number, id: string];
 export interface WebhookStorage {
   /** In ascending order of id. */
   list(user: Identity): Promise<Webhook[]>;
-  /** Those that can have something to send. `id` as in `ScanQuery`: more than `limit` if others follow it. */
+  /** Those that can have something to send, in ascending order of id, after this one. More than `limit` if others follow. */
   changed(after: string, limit: number): Promise<WebhookKey[]>;
-  /** Those whose message is due. First those that wait the longest. */
+  /** Those whose message is due, in the order of time. */
   due(nowMs: number, limit: number): Promise<WebhookKey[]>;
   find(key: WebhookKey): Promise<Webhook | undefined>;
   /**
