@@ -123,7 +123,7 @@ it('tells that changes can be missing, and that it waits for the service', async
   assert.deepEqual(reset, { event: 'reset', reason: 'access-changed' });
   assert.match(after, /^\S+$/);
   await gateway.received(4);
-  gateway.plan.push(cutBefore);
+  gateway.plan.push(cutBefore, cutBefore); // of the first one alone, which a proxy could end, nobody is told
   await bob.create({ name: 'shared' });
   await alice.create({ name: 'own' });
   await watching.shows(3);

@@ -80,7 +80,7 @@ it('PostgreSQL: a change is stored once if the response to its COMMIT is lost', 
 it('PostgreSQL: a token has revoked itself if the response to its COMMIT is lost', async (t) => {
   const world = await setUp(t);
   const { sound, storage, grant } = world;
-  const tokens = () => sound.identity.listTokens({ store: 'main', limit: 1 });
+  const tokens = () => sound.identity.listTokens({ store: grant.caller.store, limit: 1 });
   const isRevoked = async () => (await tokens())[0]?.revokedAtMs === 1;
   const cut = loseResponse(world, () => until('it is revoked', isRevoked));
   const revoked = await storage.identity.revokeToken(grant.tokenId, 1, grant);

@@ -15,8 +15,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
-import type { Caller } from '../../src/access/access.ts';
-import type { TokenUse } from '../../src/access/identity-storage.ts';
+import type { Caller, TokenCredential } from '../../src/access/access.ts';
 import { binStart, maxPosition } from '../../src/log/change-log.ts';
 import { shownFields } from '../../src/plants/fields.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
@@ -314,18 +313,17 @@ for (const [how, lose, message] of ways) {
 
 it('SQLite: the uses of tokens of many stores share commits', async (t) => {
   const storage = await open(t);
-  const uses: TokenUse[] = [];
+  const tokens: TokenCredential[] = [];
   for (let store = 1; store <= 32; store++) {
-    const { tokenHash: hash } = credentialOf(
-      await addToken(storage, 'alice', { store: `${store}` }),
-    );
-    uses.push({ hash, store, usedAtMs: 60_000 });
+    tokens.push(credentialOf(await addToken(storage, 'alice', { store: `${store}` })));
   }
   let commits = 0;
   const count = () => commits++;
   subscribe('plant-store:commit', count);
   t.after(() => unsubscribe('plant-store:commit', count));
-  await storage.identity.recordUses(uses);
+  const record = async ({ store, tokenHash }: TokenCredential) =>
+    storage.identity.recordUses(store, 60_000, [tokenHash]);
+  await Promise.all(tokens.map(record));
   assert.ok(commits <= 2, `${commits} commits`);
 });
 

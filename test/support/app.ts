@@ -1,6 +1,7 @@
 /**
  * The service in this process, on a real socket and with its own database.
  */
+import assert from 'node:assert/strict';
 import type { Resolver } from 'node:dns/promises';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -189,6 +190,12 @@ export async function call(
     text,
     json: isJson ? JSON.parse(text) : undefined,
   };
+}
+
+/** The target of `Link`: the next page of a list. */
+export function nextOf({ headers }: Answer): string {
+  const [, target] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+  return target ?? assert.fail('there is no Link');
 }
 
 type Part = 'plants' | 'identity' | 'shares' | 'users' | 'log' | 'webhooks';

@@ -14,7 +14,7 @@ import {
   type PlantStoreError,
   type PlantStoreOptions,
 } from '../../client/client.ts';
-import { followAnew, type NewBatch } from '../../client/mirror.ts';
+import { followAnew, type NewBatch } from '../../client/follow.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
