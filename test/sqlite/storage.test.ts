@@ -29,6 +29,7 @@ import { retentionSql } from '../../src/sql/retention.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { tokenSql, tokenWrites } from '../../src/sql/tokens.ts';
 import { userSql } from '../../src/sql/users.ts';
+import { searchSql, webhookSql } from '../../src/sql/webhooks.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { openGrants } from '../../src/sqlite/tables/grants.ts';
 import { openStatements, perform } from '../../src/sqlite/tables/statements.ts';
@@ -91,9 +92,17 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   using database = new RecordingDatabase(path);
   openTables(database, { quotas: { perUser: 1, perStore: 1 } });
   const lists = (['store', 'owner'] as const).map((kind) => listSql(kind, shownFields, 'read'));
-  const written = [grantSql, logSql, retentionSql, shareSql, tokenSql, userSql].flatMap((all) =>
-    Object.values(all).map(({ text }) => toSqlite(text)),
-  );
+  const tables = [
+    grantSql,
+    logSql,
+    retentionSql,
+    searchSql,
+    shareSql,
+    tokenSql,
+    userSql,
+    webhookSql,
+  ];
+  const written = tables.flatMap((all) => Object.values(all).map(({ text }) => toSqlite(text)));
   const statements = [...database.statements, ...written, ...lists];
   assert.ok(statements.length > 40);
   const exceptions = statements.filter((sql) => {
