@@ -131,10 +131,11 @@ export function webhookRoutes(
 
   routes.post('/webhooks/:webhookId/test', optionsOf(testWebhook), async (request, reply) => {
     const tester = enabled();
-    const all = await webhooks.list(request.grant.caller);
-    const webhook = all.find(({ id }) => id === request.params.webhookId);
+    const { store, user } = request.grant.caller;
+    const webhook = await webhooks.find([store, user, request.params.webhookId]);
     if (webhook === undefined) throw webhookNotFound();
-    return sendJson(reply, JSON.stringify(resultOf(await tester.test(webhook))));
+    const { status, error } = await tester.test(webhook);
+    return sendJson(reply, JSON.stringify({ status, error }));
   });
 }
 
@@ -154,7 +155,7 @@ const webhookNotFound = fixedProblem(
 );
 
 function viewOf(webhook: Webhook) {
-  const { id, url, cursor, lastPosition, failing, retired: reason } = webhook;
+  const { id, url, cursor, lastPosition, failing, answer, retired: reason } = webhook;
   const isFailing = failing !== undefined && reason === undefined;
   return {
     id,
@@ -162,14 +163,10 @@ function viewOf(webhook: Webhook) {
     state: isFailing ? 'failing' : reason === undefined ? 'active' : 'retired',
     after: cursor,
     lag: lastPosition - (parseCursor(cursor)?.position ?? 0),
-    ...resultOf(webhook),
+    status: answer?.status,
+    error: answer?.error,
     failingSince: formatTimestamp(failing?.sinceMs),
     nextAttemptAt: isFailing ? formatTimestamp(webhook.dueAtMs) : undefined,
     reason,
   };
-}
-
-/** A status, or why there is none. Neither before the first attempt. */
-function resultOf({ result }: Pick<Webhook, 'result'>) {
-  return /^\d+$/.test(result ?? '') ? { status: Number(result) } : { error: result };
 }
