@@ -87,6 +87,7 @@ export async function startMirror<F extends Fields>(
     },
     ended,
     async until(wanted, { signal: end } = {}) {
+      if (Number.isNaN(wanted)) throw new RangeError('A position is a number.');
       const target = wanted ?? (await next({ signal: end })).position;
       for (;;) {
         const [cursor, { promise }] = [after, moved];

@@ -78,6 +78,12 @@ it('prints a line of JSON for each change in a pipe, and continues where it has 
   const { status, cursor } = await first.ended('SIGINT');
   assert.deepEqual([status, cursor], [0, deleted.after]);
 
+  for (const wrong of ['garbage', `${cursor}\n`]) {
+    const { status, stderr } = await run(['plants', 'watch', '--after', wrong]);
+    assert.equal(status, 2);
+    assert.match(stderr, /Use a cursor that an earlier watch has printed/);
+  }
+
   await alice.restore(1);
   const second = await watch('--after', cursor);
   await second.shows(1);

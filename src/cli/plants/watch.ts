@@ -18,6 +18,7 @@ import { followAnew, type NewBatch } from '../../client/follow.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
+import { parseCursor } from '../../log/feed.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { openPost } from '../../webhooks/networks.ts';
 import { attemptTimeoutMs, isSuccess, messageOf } from '../../webhooks/webhook.ts';
@@ -37,7 +38,12 @@ export function addWatchCommand(plants: Command): void {
     'plant-store plants watch --forward-to http://127.0.0.1:3000/webhook',
   ])
     .description('show changes as they happen: a line for each on a terminal, otherwise JSON')
-    .option('--after <cursor>', 'where an earlier watch has ended; without it, from now on')
+    .addOption(
+      new Option(
+        '--after <cursor>',
+        'where an earlier watch has ended; without it, from now on',
+      ).argParser(parseAfter),
+    )
     .addOption(
       new Option(
         '--exec <command>',
@@ -121,8 +127,9 @@ function itemsOf({ reset, changes, after }: NewBatch): Item[] {
 function lineOf(item: Item): string {
   if (item.event === 'reset') return `Some changes can be missing here (${item.reason}).`;
   const { at, event, id, user, plant } = item;
-  const name = plant === undefined ? '' : `: ${plant.name}`;
-  return printable(`${at} ${event} ${id}${name}${user === undefined ? '' : ` (${user})`}`);
+  const texts =
+    plant === undefined ? '' : `: ${[plant.name, plant.tag].filter(Boolean).join(' · ')}`;
+  return printable(`${at} ${event} ${id}${texts}${user === undefined ? '' : ` (${user})`}`);
 }
 
 /** Runs a command to its end. Throws a Refusal if it fails. */
@@ -168,10 +175,15 @@ function parseSecret(text: string): string {
   throw new UsageError('The secret of a webhook is whsec_ and at least 24 bytes in base64.');
 }
 
+function parseAfter(text: string): string {
+  if (parseCursor(text) !== undefined) return text;
+  throw new InvalidArgumentError('Use a cursor that an earlier watch has printed.');
+}
+
 function parseReceiver(text: string): URL {
   const url = URL.parse(text);
-  if (url && ['http:', 'https:'].includes(url.protocol)) return url;
+  if (url && /^https?:$/.test(url.protocol) && url.username + url.password === '') return url;
   throw new InvalidArgumentError(
-    'Use an http or https URL, such as http://127.0.0.1:3000/webhook.',
+    'Use an http or https URL without a password, such as http://127.0.0.1:3000/webhook.',
   );
 }

@@ -82,12 +82,13 @@ export function optionsFor(authentication: Authentication) {
 /** There is a maximum, because a page is held in memory. */
 export const maxLimit = 1_000;
 
-export function limitOf(items: string) {
+/** `whole` is what the response has without a limit. */
+export function limitOf(items: string, whole = 'the whole list') {
   return Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: maxLimit,
-      description: `an integer from 1 to ${maxLimit}, or no "limit" for the whole list`,
+      description: `an integer from 1 to ${maxLimit}, or no "limit" for ${whole}`,
       meaning: `The maximum number of ${items} in the response.`,
       examples: [100],
     }),
