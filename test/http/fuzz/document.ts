@@ -175,6 +175,7 @@ function judgeValue(
     return more.length > 0 && all.length > texts.length ? undefined : true;
   }
   if (more.length > 0) return false;
+  if (schema['type'] === 'boolean') return /^(?:true|false)$/.test(text);
   if (schema['type'] !== 'integer') {
     if (isRefused(text) || !isValid(schema, text)) return false;
     return hasOwnRules.has(name) ? undefined : true;
