@@ -1,19 +1,12 @@
 /**
  * A copy of the list that follows the store. Its cursor is older than its list, so every change is in one of them.
  */
-import { pauseMs } from './call.ts';
 import type { PlantStore } from './client.ts';
-import {
-  defaultFields,
-  select,
-  type DefaultFields,
-  type Fields,
-  type PlantWith,
-} from './fields.ts';
-import type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
+import { defaultFields, select, type Fields, type PlantWith } from './fields.ts';
+import { followAnew, type ChangesOptions, type ChangeWith } from './follow.ts';
 import { isProblem, type PlantStoreError } from './problem.ts';
 import type { PlantField } from './types.ts';
-import { pause, unlessAborted } from './waiting.ts';
+import { unlessAborted } from './waiting.ts';
 
 export interface MirrorOptions<F extends Fields> {
   /** Which fields a plant has; by default `name` and `tag`. */
@@ -39,33 +32,6 @@ export interface Mirror<F extends Fields> {
   until(position?: number, options?: { signal?: AbortSignal | undefined }): Promise<void>;
 }
 
-export type NewBatch<F extends Fields = DefaultFields> = ChangeBatch<F> & {
-  /** The problem because of which the cursor is a new one. Changes before it can be missing. */
-  reset: PlantStoreError | undefined;
-};
-
-/** The changes without end: if a cursor has ended, a new one begins. */
-export async function* followAnew<F extends Fields>(
-  store: PlantStore,
-  { after, ...options }: ChangesOptions<F>,
-): AsyncGenerator<NewBatch<F>, never, void> {
-  let cursor = after;
-  let reset: PlantStoreError | undefined;
-  for (let resets = 0; ; resets++) {
-    try {
-      for await (const batch of store.changes({ ...options, after: cursor })) {
-        yield { ...batch, reset };
-        if (reset === undefined) resets = 0;
-        reset = undefined;
-      }
-    } catch (error) {
-      if (!isProblem(error, 'cursor-ended')) throw error;
-      [cursor, reset] = [undefined, error];
-      await pause(pauseMs(error, resets), options.signal); // shares can come and go all the time
-    }
-  }
-}
-
 /** `patient` is the same client as `store`, with retries without end. Resolves once the mirror has all plants. */
 export async function startMirror<F extends Fields>(
   store: PlantStore,
@@ -78,13 +44,23 @@ export async function startMirror<F extends Fields>(
   let plants = await listAll(store, fields, signal);
   let moved = createEvent();
 
+  /** Why the cursor has ended: a restore after it ended for another reason still makes receipts worthless. */
+  async function latestEnd(reset: PlantStoreError): Promise<PlantStoreError> {
+    const last = patient.changes({ after, pageSize: 1, signal }).next();
+    return last.then(
+      () => reset,
+      (error: unknown) => {
+        if (isProblem(error, 'cursor-ended')) return error;
+        throw error;
+      },
+    );
+  }
+
   async function run(): Promise<void> {
-    for await (const { changes, reset, ...batch } of followAnew(patient, {
-      after,
-      fields,
-      signal,
-    })) {
+    const batches = followAnew(patient, { after, fields, signal });
+    for await (const { changes, reset, ...batch } of batches) {
       if (reset !== undefined) plants = await listAll(patient, fields, signal);
+      const end = reset && (await latestEnd(reset));
       for (const { id, plant } of changes) {
         if (plant === undefined) plants.delete(id);
         else plants.set(id, plant);
@@ -92,7 +68,7 @@ export async function startMirror<F extends Fields>(
       ({ after, position } = batch);
       const { resolve, reject } = moved;
       moved = createEvent();
-      if (reset?.reason === 'restored') reject(reset);
+      if (end?.reason === 'restored') reject(end);
       else resolve();
       if (reset !== undefined) await onChange?.(undefined);
       else if (changes.length > 0) await onChange?.(changes);

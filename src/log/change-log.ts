@@ -28,6 +28,8 @@ export const changeEvents = [
   'role-changed',
   'user-removed',
   'backup-restored',
+  'webhook-created',
+  'webhook-removed',
 ] as const;
 export type ChangeEvent = (typeof changeEvents)[number];
 
@@ -79,7 +81,8 @@ export function parsePosition(text: string): number | undefined {
 
 /**
  * One change, as operators see it. The texts are those of the plant before the change. For a share, they are the other
- * user and the access; for a token, its id and scopes; for a role, no name and the new role; for a backup, its file.
+ * user and the access; for a token, its id and scopes; for a role, no name and the new role; for a backup, its file; for a
+ * webhook, its id and where it sends to.
  */
 export interface LoggedChange extends Texts<string | undefined> {
   position: number;
@@ -92,7 +95,7 @@ export interface LoggedChange extends Texts<string | undefined> {
   request: string | undefined;
   /** The id of the plant. */
   plant: number | undefined;
-  /** Who owned the plant before. For a share, its owner; for a token or a role, its user. */
+  /** Who owned the plant before. For a share, its owner; for a token, a role or a webhook, its user. */
   owner: string | undefined;
 }
 
@@ -100,22 +103,12 @@ export interface LoggedChange extends Texts<string | undefined> {
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
 /** A change as the feed needs it (feed.ts). */
-export interface FollowedChange {
-  position: number;
-  event: ChangeEvent;
-  /** Since the Unix epoch. */
-  atMs: number;
-  /** Who made it. Undefined for a command of the operator. */
-  user: string | undefined;
-  /** The id of the plant; undefined if the change was of something else. */
-  id: number | undefined;
+export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request' | 'tag'> & {
   /** The number of the user who owned the plant before; undefined if there was none. */
-  owner: number | undefined;
-  /** For a share, the user who receives it. */
-  name: string | undefined;
+  ownerBefore: number | undefined;
   /** The plant as it is now. */
-  plant: OwnedPlant | undefined;
-}
+  now: OwnedPlant | undefined;
+};
 
 /** A part of the log at one moment. */
 export interface FeedStep {
@@ -137,7 +130,7 @@ export interface DeletedPlant extends OwnedPlant {
 }
 
 /** `after` is the position of a deletion: the page has only earlier ones. */
-export type BinQuery = ScanQuery<number>;
+type BinQuery = ScanQuery<number>;
 
 /** Every deletion is earlier. */
 export const binStart = maxPosition;
@@ -161,7 +154,7 @@ export interface LogQuery {
   limit: number;
 }
 
-export interface LogPage {
+interface LogPage {
   changes: LoggedChange[];
   /** If more changes follow, the position of the last one that was looked at. */
   next: number | undefined;

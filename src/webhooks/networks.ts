@@ -10,7 +10,7 @@ import type { IPVersion, LookupFunction, TcpNetConnectOpts } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
-import { attemptTimeoutMs, type Answer, type headersOf } from './webhook.ts';
+import { attemptTimeoutMs, headersOf, type Post } from './webhook.ts';
 
 /** What is not public, of IPv4 and of `2000::/3`: all other addresses of IPv6 are not public either. */
 const notPublic = (
@@ -42,46 +42,37 @@ function listOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-/** Sends a message once. Never rejects. */
-export type Post = (
-  url: string,
-  headers: ReturnType<typeof headersOf>,
-  body: string,
-) => Promise<Answer>;
-
 /** Maximum number of responses with a status like 103, before the one that counts. */
 const maxInterim = 16;
 
-/** With the lookups of the system, a few names whose servers do not respond would delay all others. */
-const newResolver = () => new Resolver({ timeout: 2_000, tries: 2 });
-
-export function openPost(networks: readonly string[], resolver = newResolver()): Post {
+export function openPost(networks: readonly string[], lookup = lookupIn()): Post {
   // Without keepAlive, each message has a connection of its own, whose address is checked.
-  const settings = { blockList: blockListOf(networks), lookup: lookupIn(resolver) };
+  const settings = { blockList: blockListOf(networks), lookup };
   const [http, https] = [new Agent(settings), new TlsAgent(settings)];
   https.createConnection = (to) => {
     const target = to as TcpNetConnectOpts; // the agent has set the host and the port
     return connectTls({ ...target, socket: connect(target) }); // by itself, TLS ignores the list
   };
-  return (url, headers, body) =>
+  return ({ url, secret }, message, signal = AbortSignal.timeout(attemptTimeoutMs)) =>
     new Promise((resolve) => {
       const endMs = Date.now() + attemptTimeoutMs;
-      const options = { method: 'POST', headers, signal: AbortSignal.timeout(attemptTimeoutMs) };
+      const headers = headersOf(message, secret);
+      const options = { method: 'POST', headers, signal };
       const isTls = /^https:/i.test(url);
       const request = isTls
         ? requestHttps(url, { ...options, agent: https })
         : requestHttp(url, { ...options, agent: http });
       request.on('response', (response) => {
         const retryAfterMs = retryAfterMsOf(response.headers['retry-after']);
-        resolve({ result: String(response.statusCode), retryAfterMs });
+        resolve({ status: response.statusCode, retryAfterMs });
         response.destroy(); // nothing of the body is read
       });
       let interim = 0; // to read them until the timeout would take the time of others
       request.on('information', () => ++interim > maxInterim && request.destroy());
-      request.on('error', (error) => resolve({ result: reasonOf(error) }));
-      request.on('close', () => resolve({ result: 'The receiver sent no response.' }));
+      request.on('error', (error) => resolve({ error: reasonOf(error) }));
+      request.on('close', () => resolve({ error: 'The receiver sent no response.' }));
       // A process that was paused meanwhile has lost its lease, and Node connects before it looks at timers.
-      const begin = () => (Date.now() < endMs ? request.end(body) : request.destroy());
+      const begin = () => (Date.now() < endMs ? request.end(message.body) : request.destroy());
       request.on('socket', (socket) => socket.once(isTls ? 'secureConnect' : 'connect', begin));
     });
 }
@@ -89,8 +80,8 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
 /** How long one kind of address waits for the other (RFC 8305 has less, for people who wait). */
 const resolutionDelayMs = 300;
 
-/** Asks only DNS. */
-function lookupIn(resolver: Resolver): LookupFunction {
+/** Asks only DNS. With the lookups of the system, a few names whose servers do not respond would delay all others. */
+export function lookupIn(resolver = new Resolver({ timeout: 2_000, tries: 2 })): LookupFunction {
   const find = callbackify(async (host: string) => {
     const found: string[] = [];
     const queries = [resolver.resolve4(host), resolver.resolve6(host)].map(
