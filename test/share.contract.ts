@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { maxOwnersInReach, type Caller } from '../src/access/access.ts';
+import type { PlantCursor } from '../src/plants/plant-storage.ts';
 import { maxGivenShares } from '../src/access/share-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
 import { addGivenShares, addOwners } from './support/many-rows.ts';
@@ -200,10 +201,10 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       };
       const changes = Promise.all([change(1), change(2), change(4)]);
       try {
-        for (const query of [{}, { tag: 't' }]) {
+        for (const query of [{}, { tag: 't' }, { sort: '-name' }] as const) {
           for (const limit of [40, 400, 2_000]) {
             const found: number[] = [];
-            for (let after: number | undefined = 0; after !== undefined;) {
+            for (let after: PlantCursor | undefined = 0; after !== undefined;) {
               const range = { after, limit, fields: ['id'], ...query } as const;
               const { json, next } = await storage.plants.list(who, range);
               const plants: { id: number }[] = JSON.parse(`[${json}]`);
@@ -212,6 +213,7 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
               after = next;
             }
             const ascending = [...new Set(found)].toSorted((a, b) => a - b);
+            if ('sort' in query) found.sort((a, b) => a - b);
             assert.deepEqual(found, ascending);
             assert.deepEqual(found.filter(stays), expected, `limit ${limit}`);
           }

@@ -194,6 +194,7 @@ function asPublished(schema: object): Record<string, unknown> {
   if (copy['type'] === 'integer') {
     copy['format'] = Number(copy['maximum']) <= maxInt32 ? 'int32' : 'int64';
   }
+  if (Array.isArray(copy['anyOf'])) copy['anyOf'] = copy['anyOf'].map(asPublished);
   return copy;
 }
 

@@ -53,6 +53,16 @@ describe('plants', { concurrency: 2 }, () => {
     );
   });
 
+  it('list sorts, and prints how many plants there are', async () => {
+    const { ok, add } = await setUp('sorting');
+    await add(['ficus', 'Écorce', 'Aloe']);
+    const names = ['list', '--csv', '--fields', 'name'];
+    assert.equal(await ok(...names, '--sort', 'name'), 'name\nAloe\nÉcorce\nficus');
+    assert.equal(await ok(...names, '--sort', '-name', '--limit', '1'), 'name\nficus');
+    assert.equal(await ok('list', '--count'), '3');
+    assert.equal(await ok('list', '--search', 'ECO', '--count', '--json'), '1');
+  });
+
   it('history says that it is cut', async (t) => {
     const { address, token, database } = await startApp(t);
     const env = { PLANT_STORE_URL: address, PLANT_STORE_TOKEN: await token('alice') };

@@ -39,7 +39,9 @@ export interface Success {
   items?: string;
   /** What was created, and an example of its address. */
   created?: readonly [what: string, location: string];
-  headers?: readonly ('Change-Position' | 'ETag' | 'Idempotent-Replayed' | 'Link')[];
+  headers?: readonly (
+    'Change-Position' | 'ETag' | 'Idempotent-Replayed' | 'Link' | 'Total-Count'
+  )[];
 }
 
 /** Input with these members and no others. */
