@@ -5,12 +5,11 @@ import { resolve } from 'node:path';
 import type { Archive } from '../copy/archive.ts';
 import { Problem } from '../problem.ts';
 import type { PostgresStorage } from '../postgres/storage.ts';
-import { UsageError, Refusal } from '../refusal.ts';
+import { NoDatabase, Refusal, UsageError } from '../refusal.ts';
 import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
 import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
-import { onSignal } from './signals.ts';
 
 /** The options of both engines. Each ignores those of the other. */
 export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
@@ -32,7 +31,7 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
     await storage.openWithTimeout().catch((error: unknown) => {
       if (!(error instanceof Problem)) throw error;
     });
-  } else await closeOnSignal(storage, storage.open());
+  } else await storage.open();
   opening.move();
   return storage;
 }
@@ -45,8 +44,7 @@ export async function openExisting(
   try {
     return await openStorage(url, { ...options, create: false });
   } catch (error) {
-    const kind = error instanceof Refusal ? error.kind : undefined;
-    if (kind === 'no-file' || kind === 'missing-schema') return undefined;
+    if (error instanceof NoDatabase) return undefined;
     throw error;
   }
 }
@@ -56,25 +54,6 @@ function reportLock(url: string): void {
     `${displayName(url)} is locked: another process may be upgrading it. ` +
       'Waiting for the lock; press Ctrl-C to stop.',
   );
-}
-
-/**
- * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
- * continue a migration immediately.
- */
-async function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
-  let isExiting = false;
-  using signals = onSignal((signal) => {
-    isExiting = true;
-    signals[Symbol.dispose]();
-    const closed = Promise.resolve(storage[Symbol.asyncDispose]());
-    void closed.finally(() => process.kill(process.pid, signal));
-  });
-  try {
-    await opening;
-  } finally {
-    if (isExiting) await new Promise(() => {}); // nothing is reported any more
-  }
 }
 
 /** Opens a database to copy all its data from or to. Throws Refusal if that fails. */

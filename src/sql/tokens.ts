@@ -17,9 +17,6 @@ import { sql, type Query } from './statement.ts';
 import { ensureUser, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
-/** Stores whose uses are written at once: in one commit on SQLite. The writes of requests come between. */
-const maxUseWrites = 64;
-
 const recordsFrom = (tokens: string) => `
     SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
            stores.name, users.name, users.role, users.id, family
@@ -55,9 +52,6 @@ export const tokenSql = {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
-  listAll: sql<RecordRow>`
-    ${selectRecords} WHERE (tokens.store, hash) > ($1, $2)
-    ORDER BY tokens.store, hash LIMIT $3`,
   listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
   listUser: sql<RecordRow>`
     ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
@@ -147,14 +141,13 @@ export const tokenWrites = {
         const tag = formatScopes(record.scopes);
         return {
           result: { ...record, revokedAtMs },
-          writes: () => [[tokenSql.revoke, [store, record.position.hash, revokedAtMs]]],
+          writes: () => [[tokenSql.revoke, [store, row[1], revokedAtMs]]],
           entries: [{ event: 'token-revoked', owner, name: id, tag }],
         };
       },
     });
   },
 
-  /** Uses in one minute. */
   recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
     writeOf({
       store,
@@ -191,21 +184,12 @@ export function openTokens(engine: Engine): TokenStorage {
 
     createOwnToken: (...args) => engine.write('createOwnToken', ...args),
 
-    async listTokens({ store: name, owner, after, limit }) {
-      const hash = after?.hash ?? noHash;
-      if (owner !== undefined) {
-        const { store, user } = owner;
-        const rows = await engine.read(store, tokenSql.listUser, [store, hash, limit, user]);
-        return rows.map(toRecord);
-      }
-      if (name === undefined) {
-        const values = [after?.store ?? 0, hash, limit];
-        return (await engine.read(undefined, tokenSql.listAll, values)).map(toRecord);
-      }
-      const store = await engine.findStore(name);
-      if (store === undefined) return [];
-      const rows = await engine.read(store, tokenSql.listStore, [store, hash, limit]);
-      return rows.map(toRecord);
+    async listTokens({ store, user, after = '', limit }) {
+      const values = [store, rangeOf(after)?.last ?? noHash, limit];
+      const rows = await (user === undefined
+        ? engine.read(store, tokenSql.listStore, values)
+        : engine.read(store, tokenSql.listUser, [...values, user]));
+      return rows.map((row) => readRecord(row).record);
     },
 
     async revokeToken(id, revokedAtMs, by, request) {
@@ -214,22 +198,7 @@ export function openTokens(engine: Engine): TokenStorage {
       return engine.write('revokeToken', store, id, revokedAtMs, by, request);
     },
 
-    async recordUses(uses) {
-      const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
-      const groups = [...together.values()];
-      const failures: unknown[] = [];
-      for (let at = 0; at < groups.length; at += maxUseWrites) {
-        const writes = groups.slice(at, at + maxUseWrites).map((group) => {
-          const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
-          const hashes = group.map(({ hash }) => hash);
-          return engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
-            failures.push(error); // other stores can be on other servers
-          });
-        });
-        await Promise.all(writes);
-      }
-      if (failures.length > 0) throw failures[0];
-    },
+    recordUses: (...args) => engine.write('recordUses', ...args),
   };
 }
 
@@ -247,7 +216,6 @@ function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line:
     user,
     role,
     id: tokenId(hash, number),
-    position: { store: number, hash },
     scopes: parseScopes(scopes),
     label,
     createdAtMs,
@@ -256,8 +224,4 @@ function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line:
     lastUsedAtMs: lastUsedAt ?? undefined,
   };
   return { record, owner, line };
-}
-
-function toRecord(row: RecordRow): TokenRecord {
-  return readRecord(row).record;
 }

@@ -31,7 +31,7 @@ export function addAccessCommand(plantStore: Command): void {
         const isOverLimit = share === undefined && given.some((each) => each.user === user);
         const question: Question = { user, role, owner, share, isOverLimit };
         const nowMs = Date.now();
-        const records = await allTokens(storage, { owner: { store, user: number } });
+        const records = await allTokens(storage, store, number);
         const tokens = records.map((token) => {
           const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
           return { ...shown, ...decide(question, shown) };

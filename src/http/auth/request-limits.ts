@@ -7,7 +7,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
-import { Problem } from '../../problem.ts';
+import { fixedProblem, Problem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import {
   formatRate,
@@ -16,6 +16,7 @@ import {
   type Rate,
   type RateLimiter,
 } from '../../shared/token-buckets.ts';
+import { maxWaitingRequests } from '../limits.ts';
 import { TrustedProxies } from './client-address.ts';
 
 /** Maximum number of requests of a family of tokens that wait for changes. They are not in progress. */
@@ -37,7 +38,7 @@ export class RequestLimits {
   readonly #failures: TokenBuckets | undefined;
   readonly #maxInProgress: number;
   readonly #inProgress: FairSemaphore;
-  readonly #waiting = new FairSemaphore({ maxOfKey: maxWaitingOfFamily });
+  readonly #waiting = new FairSemaphore({ max: maxWaitingRequests, maxOfKey: maxWaitingOfFamily });
   readonly #proxies: TrustedProxies;
   readonly #log: Logger;
   #canWarnOfProxy: boolean;
@@ -62,7 +63,10 @@ export class RequestLimits {
 
   /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
   admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
-    this.#enter(grant, reply);
+    const max = this.#maxInProgress;
+    if (max < Infinity) {
+      reply.request.leave = this.#hold(this.#inProgress, 'in-progress', max, grant, reply);
+    }
     return this.#requests && this.#take(this.#requests, grant, reply);
   }
 
@@ -94,31 +98,31 @@ export class RequestLimits {
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
-  /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
-  #enter(grant: Grant, reply: FastifyReply): void {
-    const max = this.#maxInProgress;
-    if (max === Infinity) return;
-    const leave = this.#hold(this.#inProgress, grant, reply);
-    if (leave !== undefined) reply.request.leave = leave;
-    else throw this.#tooMany('in-progress', max, grant, reply);
-  }
-
-  /** From now on, the request waits for changes instead of being in progress. Throws `rate-limited` if too many do. */
+  /** From now on, the request waits for changes instead of being in progress. Throws if too many do. */
   beginWait(grant: Grant, reply: FastifyReply): void {
-    if (this.#hold(this.#waiting, grant, reply) === undefined) {
-      throw this.#tooMany('waiting', maxWaitingOfFamily, grant, reply);
-    }
+    if (this.#waiting.isFull) throw tooManyWaiting();
+    this.#hold(this.#waiting, 'waiting', maxWaitingOfFamily, grant, reply);
     reply.request.leave?.();
   }
 
-  /** Counts the request until it closes, or until the result is called. Undefined if there is no room. */
+  /** Counts the request until it closes, or until the result is called. Throws `rate-limited` if there is no room. */
   #hold(
     semaphore: FairSemaphore,
-    { family }: Grant,
+    name: 'in-progress' | 'waiting',
+    max: number,
+    grant: Grant,
     reply: FastifyReply,
-  ): (() => void) | undefined {
+  ): () => void {
     if (reply.raw.destroyed) return () => {}; // no `close` would follow
-    if (!semaphore.tryAcquire(family)) return undefined;
+    const { family } = grant;
+    if (!semaphore.tryAcquire(family)) {
+      this.#reportGrant(grant, `more than ${max} ${name.replace('-', ' ')}`);
+      reply
+        .header('ratelimit-policy', `"${name}";q=${max};qu="concurrent-requests"`)
+        .header('ratelimit', `"${name}";r=0`);
+      const subject = name === 'waiting' ? 'Waiting requests' : 'Requests in progress';
+      throw rateLimited(reply, 1, `${subject} with this token are limited to ${max}.`);
+    }
     let isHeld = true;
     const release = () => {
       if (isHeld) semaphore.release(family);
@@ -127,16 +131,6 @@ export class RequestLimits {
     // Before the listener that starts the next request of the connection (connections.ts).
     reply.raw.prependListener('close', release);
     return release;
-  }
-
-  #tooMany(name: string, max: number, grant: Grant, reply: FastifyReply): Problem {
-    const what = name.replace('-', ' ');
-    this.#reportGrant(grant, `more than ${max} ${what}`);
-    reply
-      .header('ratelimit-policy', `"${name}";q=${max};qu="concurrent-requests"`)
-      .header('ratelimit', `"${name}";r=0`);
-    const subject = name === 'waiting' ? 'Waiting requests' : 'Requests in progress';
-    return rateLimited(reply, 1, `${subject} with this token are limited to ${max}.`);
   }
 
   #reportGrant(grant: Grant, limit: string): void {
@@ -156,6 +150,11 @@ function setFields(reply: FastifyReply, name: string, rate: Rate, state: BucketS
     .header('ratelimit-policy', `"${name}";q=${rate.requests};w=${rate.windowSeconds}`)
     .header('ratelimit', `"${name}";r=${state.remaining};t=${secondsUntilNext(state)}`);
 }
+
+const tooManyWaiting = fixedProblem(
+  'overloaded',
+  'Too many requests wait for changes. Try again later, or without "wait".',
+);
 
 function rateLimited(reply: FastifyReply, seconds: number, reason: string): Problem {
   reply.header('retry-after', seconds);

@@ -5,9 +5,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { Static } from '@sinclair/typebox';
 import { scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
-import type { TokenPosition, TokenRecord } from '../../access/identity-storage.ts';
+import type { TokenRecord } from '../../access/identity-storage.ts';
 import type { OwnToken } from '../../access/own-tokens.ts';
-import { hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
+import { hashToken, makeToken, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
 import { insufficientScope, invalidRequest, Problem } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -155,13 +155,13 @@ export function tokenRoutes(
 
   routes.get('/tokens', optionsOf(listTokens), async (request, reply) => {
     const { query, grant } = request;
-    const { caller: owner } = grant;
+    const { store, user } = grant.caller;
     return lists.send(request, reply, {
       query,
       maxBatchItems: 50,
       read: async ({ after, limit }) => {
-        const wanted = { owner, after: positionOf(after, grant), limit: limit + 1 };
-        const found = await runInSlice(userKey(owner), () => identity.listTokens(wanted));
+        const wanted = { store, user, after, limit: limit + 1 };
+        const found = await runInSlice(userKey(wanted), () => identity.listTokens(wanted));
         const tokens = found.slice(0, limit);
         const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
         return {
@@ -182,12 +182,6 @@ export function tokenRoutes(
     }
     return reply.code(204).send();
   });
-}
-
-/** The position of a token that the user has or had. */
-function positionOf(id = '', { caller }: Grant): TokenPosition | undefined {
-  const hash = rangeOf(id)?.last;
-  return hash && { store: caller.store, hash };
 }
 
 function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs }: Grant): string {
@@ -247,7 +241,7 @@ function refuseExpiry(detail: string) {
 
 /** A token as responses show it. Times that do not apply are absent. */
 function valueOf(
-  token: Omit<TokenRecord, 'store' | 'user' | 'role' | 'position'>,
+  token: Omit<TokenRecord, 'store' | 'user' | 'role'>,
   { tokenId: currentId }: Grant,
 ): object {
   const { id } = token;
