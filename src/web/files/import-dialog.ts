@@ -61,7 +61,7 @@ fileInput.addEventListener('change', () => {
 });
 dialog.addEventListener('close', () => {
   if (running !== undefined) toast('The import continues. To see its progress, choose Import.');
-  else offerUndo(undoable);
+  else if (!left && undoable.length > 0) tell(`Imported ${countOf(undoable.length, 'plant')}.`);
 });
 addEventListener('beforeunload', (event) => {
   if (running !== undefined) event.preventDefault(); // the browser asks
@@ -162,16 +162,17 @@ async function run(): Promise<void> {
   const text = left > 0 ? `Not complete. ${summary} ${countOf(left, 'row')} left.` : summary;
   setText('import-failure', failure);
   setText('import-done', text);
-  if (!dialog.open) toast(text);
-  if (!dialog.open) offerUndo(undoable);
+  if (!dialog.open) tell(text);
   if (counts.added + counts.updated > 0) reload();
 }
 
-/** Offers to undo an import whose dialog is closed. */
-function offerUndo(all: ImportOutcome[]): void {
-  if (all.length === 0) return;
+/** Shows how an import ended whose dialog is closed, and offers once to undo it if it is complete. */
+function tell(text: string): void {
+  const all = undoable;
+  if (left || all.length === 0) return void toast(text);
+  undoable = [];
   const button = element('button', { type: 'button' }, 'Undo');
-  const close = offer(sentence`Imported ${countOf(all.length, 'plant')}.`, button);
+  const close = offer(text, button);
   button.addEventListener('click', () => {
     close();
     void undo(all);
