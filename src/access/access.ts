@@ -190,37 +190,3 @@ export function canChange([read, write]: ChangeReach, owner: number): boolean {
 export function accessTo({ write, scopes: granted }: ReadAccess, owner: number): ShareAccess {
   return granted.has('plants:write') && reaches(write, owner) ? 'write' : 'read';
 }
-
-/** Why a user can access a plant (the first three), or why not. */
-export type Rule =
-  | 'owner'
-  | 'manager'
-  | 'share'
-  | 'share-for-reading'
-  | 'share-not-in-effect'
-  | 'no-access'
-  | 'no-plant';
-
-/** A user and a plant. Users are given by name. */
-export interface Question {
-  user: string;
-  role: Role;
-  /** Undefined if there is no such plant. */
-  owner: string | undefined;
-  /** What the owner shares with the user; undefined if no share is in effect. */
-  share: ShareAccess | undefined;
-  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
-  isOverLimit: boolean;
-}
-
-/** The reason for what `callerOf` decides about a plant: the first rule that applies. */
-export function ruleFor(
-  { user, role, owner, share, isOverLimit }: Question,
-  operation: ShareAccess,
-): Rule {
-  if (owner === undefined) return 'no-plant';
-  if (owner === user) return 'owner';
-  if (role === 'manager') return 'manager';
-  if (share === undefined) return isOverLimit ? 'share-not-in-effect' : 'no-access';
-  return share === 'write' || operation === 'read' ? 'share' : 'share-for-reading';
-}

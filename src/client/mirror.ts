@@ -45,11 +45,8 @@ export async function startMirror<F extends Fields>(
   let moved = createEvent();
 
   async function run(): Promise<void> {
-    for await (const { changes, reset, ...batch } of followAnew(patient, {
-      after,
-      fields,
-      signal,
-    })) {
+    const batches = followAnew(patient, { after, fields, signal });
+    for await (const { changes, reset, ...batch } of batches) {
       if (reset !== undefined) plants = await listAll(patient, fields, signal);
       for (const { id, plant } of changes) {
         if (plant === undefined) plants.delete(id);

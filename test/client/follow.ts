@@ -249,6 +249,26 @@ describe('a mirror', () => {
     await mirror.ended;
   });
 
+  it('follows shares that come and go, each within about a second', async (t) => {
+    const { store, clientOf } = await connect(t, eager);
+    const bob = await clientOf('bob', { scopes });
+    await bob.create({ name: 'shared' });
+    const abort = abortedAfter(t);
+    let isListed = () => {};
+    const mirror = await store.mirror({ signal: abort.signal, onChange: () => isListed() });
+    const startMs = performance.now();
+    for (const isShared of [true, false, true, false, true]) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      isListed = resolve;
+      await (isShared ? bob.share('alice', 'read') : bob.unshare('alice'));
+      await promise;
+      assert.equal(mirror.plants.size, isShared ? 1 : 0);
+    }
+    assert.ok(performance.now() - startMs < 10_000);
+    abort.abort();
+    await mirror.ended;
+  });
+
   it('rejects who waits for a change that a restore may have removed', async (t) => {
     const { store, clientOf, plan, gateway } = await connect(t, eager);
     const abort = abortedAfter(t);

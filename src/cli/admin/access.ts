@@ -1,11 +1,9 @@
 import type { Command } from '@commander-js/extra-typings';
 import {
   operatorOf,
-  ruleFor,
   stateOf,
   type GrantState,
-  type Question,
-  type Rule,
+  type Role,
   type Scope,
   type ShareAccess,
 } from '../../access/access.ts';
@@ -38,8 +36,7 @@ export function addAccessCommand(plantStore: Command): void {
         });
         const value = { store: options.store, user, plant: id, owner, ...decide(question), tokens };
         const sentences = (['read', 'write'] as const).map((operation) => {
-          const { allowed } = value[operation];
-          const reason = reasonFor(ruleFor(question, operation), question);
+          const { allowed, reason } = ruleFor(question, operation);
           return `${user} ${allowed ? 'can' : 'cannot'} ${operation} plant ${id}: ${reason}.`;
         });
         const rows = tokens.map(({ id: token, read, write, ...others }) => {
@@ -52,10 +49,43 @@ export function addAccessCommand(plantStore: Command): void {
     );
 }
 
-/** For `scope` and `ended`, the user has access, but not the token. */
+/** A user and a plant. Users are given by name. */
+interface Question {
+  user: string;
+  role: Role;
+  /** Undefined if there is no such plant. */
+  owner: string | undefined;
+  /** What the owner shares with the user; undefined if no share is in effect. */
+  share: ShareAccess | undefined;
+  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
+  isOverLimit: boolean;
+}
+
 interface Decision {
   allowed: boolean;
-  rule: Rule | 'scope' | 'ended';
+  rule: string;
+}
+
+/** What `callerOf` (access.ts) decides about a plant, with the reason: the first rule that applies. */
+function ruleFor(
+  { user, role, owner, share, isOverLimit }: Question,
+  operation: ShareAccess,
+): Decision & { reason: string } {
+  const can = (rule: string, reason: string) => ({ allowed: true, rule, reason });
+  const cannot = (rule: string, reason: string) => ({ allowed: false, rule, reason });
+  if (owner === undefined) return cannot('no-plant', 'the store has no such plant');
+  if (owner === user) return can('owner', `${user} owns it`);
+  if (role === 'manager') return can('manager', `${user} is a manager of the store`);
+  const shares = `${owner} shares with ${user}`;
+  if (isOverLimit) {
+    const reason = `${shares}, but ${user} already has the maximum number of shares`;
+    return cannot('share-not-in-effect', reason);
+  }
+  if (share === undefined) {
+    return cannot('no-access', `${owner} owns it and does not share with ${user}`);
+  }
+  if (share === 'write' || operation === 'read') return can('share', `${shares} (${share})`);
+  return cannot('share-for-reading', `${shares} only for reading`);
 }
 
 /** What the user can do, at all or with one of their tokens. */
@@ -64,27 +94,13 @@ function decide(
   token?: { state: GrantState; scopes: readonly Scope[] },
 ): Record<ShareAccess, Decision> {
   const decideFor = (operation: ShareAccess): Decision => {
-    const rule = ruleFor(question, operation);
-    if (!['owner', 'manager', 'share'].includes(rule)) return { allowed: false, rule };
-    if (token === undefined) return { allowed: true, rule };
+    const { allowed, rule } = ruleFor(question, operation);
+    if (!allowed || token === undefined) return { allowed, rule };
     if (token.state !== 'active') return { allowed: false, rule: 'ended' };
     if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
-    return { allowed: true, rule };
+    return { allowed, rule };
   };
   return { read: decideFor('read'), write: decideFor('write') };
-}
-
-function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): string {
-  const reasons: Record<Rule, string> = {
-    owner: `${user} owns it`,
-    manager: `${user} is a manager of the store`,
-    share: `${owner} shares with ${user} (${share})`,
-    'share-for-reading': `${owner} shares with ${user} only for reading`,
-    'share-not-in-effect': `${owner} shares with ${user}, but ${user} already has the maximum number of shares`,
-    'no-access': `${owner} owns it and does not share with ${user}`,
-    'no-plant': 'the store has no such plant',
-  };
-  return reasons[rule];
 }
 
 /** Names the rule if the token is the reason. If the user is, the sentences above have the rule. */

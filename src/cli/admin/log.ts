@@ -112,6 +112,9 @@ function detailsOf(change: LoggedChange): string {
     case 'token-created':
     case 'token-revoked':
       return `token ${name} of ${owner}: ${tag}`;
+    case 'webhook-created':
+    case 'webhook-removed':
+      return `webhook ${name} of ${owner}: ${tag}`;
     case 'user-created':
     case 'role-changed':
       return `${owner}: ${tag}`;

@@ -3,7 +3,7 @@
  * watch tries it again or ends.
  */
 import { spawn } from 'node:child_process';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
@@ -20,7 +20,7 @@ import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { openPost } from '../../webhooks/networks.ts';
-import { attemptTimeoutMs, bodyOf, headersOf, isSuccess } from '../../webhooks/webhook.ts';
+import { attemptTimeoutMs, isSuccess, messageOf } from '../../webhooks/webhook.ts';
 import { flag } from '../options.ts';
 import { printAll, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
@@ -138,23 +138,20 @@ async function run(command: string, item: Item, signal: AbortSignal): Promise<vo
 
 /** Returns a function that sends a batch, until the receiver accepts it. */
 function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSignal) {
-  const secret = givenSecret ?? `whsec_${randomBytes(24).toString('base64')}`;
-  if (givenSecret === undefined) printError(`The secret of the webhook is ${secret}`);
+  const secret = givenSecret?.replace('whsec_', '') ?? randomBytes(24).toString('base64');
+  if (givenSecret === undefined) printError(`The secret of the webhook is whsec_${secret}`);
   const post = openPost(['0.0.0.0/0', '::/0'], lookup); // the user has chosen the address
 
   async function send(type: string, data: object): Promise<void> {
-    const id = `msg_${randomUUID()}`;
-    const body = bodyOf(type, Date.now(), data);
+    const message = messageOf(type, Date.now(), JSON.stringify(data));
     for (let retries = 0; ; retries++) {
-      const headers = headersOf(id, body, secret.replace('whsec_', ''));
       const end = AbortSignal.any([signal, AbortSignal.timeout(attemptTimeoutMs)]);
-      const answer = await post(url.href, headers, body, end);
+      const answer = await post({ url: url.href, secret }, message, end);
       if (isSuccess(answer)) return;
       signal.throwIfAborted();
-      const { result, retryAfterMs = 0 } = answer;
-      printError(
-        printable(`The watch sends a message again, which ${url.href} refused: ${result}`),
-      );
+      const { status, error, retryAfterMs = 0 } = answer;
+      const why = error ?? `status ${status}`;
+      printError(printable(`The watch sends a message again, which ${url.href} refused: ${why}`));
       await pause(pauseMs({ retryAfterSeconds: retryAfterMs / 1_000 }, retries), signal);
     }
   }
