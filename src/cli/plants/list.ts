@@ -3,12 +3,12 @@
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import type { DeletedPlant, Plant } from '../../client/client.ts';
-import { writeCsv } from '../../client/csv.ts';
+import { byteOrderMark, writeCsv } from '../../client/csv.ts';
 import { plantFields, shownFields } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { sorts } from '../../plants/scans.ts';
 import { parseId } from '../options.ts';
-import { print, printAll } from '../output.ts';
+import { io, print, printAll } from '../output.ts';
 import { printableJson, tableOfPages } from '../terminal.ts';
 import { onService, printsJson, serviceCommand } from './command.ts';
 
@@ -106,7 +106,7 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
 }
 
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {
-  yield writeCsv(columns);
+  yield (io.stdout.isTTY ? '' : byteOrderMark) + writeCsv(columns);
   for await (const page of pages) {
     // A server can send anything in place of a text.
     const cellOf = (row: Row, column: Column) => String(row[column] ?? '');
