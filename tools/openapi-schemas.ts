@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
-import { ShareAccess } from '../src/http/routes/shares.ts';
+import { NewShare, ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
 import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';
@@ -139,10 +139,24 @@ const DeletedPlant = Type.Object(
 );
 
 const Share = Type.Object(
-  { user: Text('The name of the other user.'), access: ShareAccess },
+  {
+    user: Text('The name of the other user.'),
+    access: ShareAccess,
+    team: Type.Optional(
+      Type.Literal(true, { description: 'Present if the other user shares only with everyone.' }),
+    ),
+  },
   {
     description: 'A share between the calling user and another one.',
     examples: [{ user: 'bob', access: 'read' }],
+  },
+);
+
+const TeamShare = Type.Object(
+  { access: ShareAccess },
+  {
+    description: 'What the calling user shares with everyone in the store.',
+    examples: [{ access: 'read' }],
   },
 );
 
@@ -403,6 +417,8 @@ export const schemas: Record<string, TSchema> = {
   DeletedPlant,
   Share,
   Shares,
+  TeamShare,
+  NewShare,
   ShareAccess,
   Token,
   NewToken,

@@ -20,6 +20,9 @@ export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
 export const shareAccesses = ['read', 'write'] as const;
 export type ShareAccess = (typeof shareAccesses)[number];
 
+/** In place of the name of the user who receives a share: everyone in the store, also who joins later. */
+export const everyone = '';
+
 /** Maximum number of owners in reach, including the user. The cost of a page grows with them. */
 export const maxOwnersInReach = 1_000;
 
@@ -140,7 +143,7 @@ export function stateOf(
 
 /**
  * The only place that decides what a user can access. Both engines call it when they load a grant
- * (`grantOf`). `received` are the shares in effect, at most one per owner.
+ * (`grantOf`). `received` are the shares in effect, at most one for each other owner.
  *
  * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
  * on SQLite, `grants` on PostgreSQL).

@@ -87,6 +87,8 @@ export interface Share {
   /** The name of the other user. */
   user: string;
   access: ShareAccess;
+  /** Present if the other user shares only with everyone. */
+  team?: boolean;
 }
 
 /** The shares of the calling user. */
@@ -95,6 +97,16 @@ export interface Shares {
   given: Share[];
   /** Users whose plants the calling user can access: those who shared first, at most 999. */
   received: Share[];
+}
+
+/** What the calling user shares with everyone in the store. */
+export interface TeamShare {
+  access: ShareAccess;
+}
+
+/** What a share allows. A JSON object with the field access. */
+export interface NewShare {
+  access: ShareAccess;
 }
 
 /** `read`: the user can list and get the plants. `write`: the user can also change, delete and restore them. Read or write. */

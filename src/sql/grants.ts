@@ -3,7 +3,6 @@
  */
 import {
   callerOf,
-  maxOwnersInReach,
   parseScopes,
   userKey,
   type Caller,
@@ -17,6 +16,7 @@ import {
 import { familyOf } from '../access/own-tokens.ts';
 import { tokenId } from '../access/token.ts';
 import { tokenEnded } from '../problem.ts';
+import { receivedShares } from './shares.ts';
 import { sql, type Query, type Row } from './statement.ts';
 import type { Engine } from './write.ts';
 
@@ -38,11 +38,7 @@ type GrantRow = readonly [
 const userColumns = `
   stores.grants, users.id, stores.name, users.name, users.role, users.removed_at, (
     SELECT '[' || string_agg('[' || owner || ',"' || access || '"]', ',') || ']'
-    FROM (
-      SELECT shares.owner, shares.access FROM plant_store.shares /* INDEXED BY shares_by_user */
-      WHERE shares.store = $1 AND shares.user_name = users.name
-      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
-    ) AS received
+    FROM (${receivedShares('users.name', 'users.id')}) AS received
   )`;
 
 export const grantSql = {

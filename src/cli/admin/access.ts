@@ -1,5 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import {
+  everyone,
   operatorOf,
   ruleFor,
   stateOf,
@@ -27,8 +28,11 @@ export function addAccessCommand(plantStore: Command): void {
         const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
         const { received } = await storage.shares.of(store, user);
         const share = received.find((each) => each.owner === owner)?.access;
-        const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
-        const isOverLimit = share === undefined && given.some((each) => each.user === user);
+        const isShared = async (receiver: string) =>
+          owner !== undefined &&
+          (await storage.shares.find(store, { owner, user: receiver })) !== undefined;
+        const isOverLimit =
+          share === undefined && ((await isShared(user)) || (await isShared(everyone)));
         const question: Question = { user, role, owner, share, isOverLimit };
         const nowMs = Date.now();
         const records = await allTokens(storage, { owner: { store, user: number } });
