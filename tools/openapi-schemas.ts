@@ -8,7 +8,7 @@ import { NewShare, ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
 import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';
-import { cursorEndReasons } from '../src/log/feed.ts';
+import { cursorEnds } from '../src/log/feed.ts';
 import { maxId } from '../src/plants/ids.ts';
 import { NewPlant, PlantField, PlantPatch } from '../src/plants/plant.ts';
 import { Type } from '../src/shared/typebox.ts';
@@ -305,6 +305,7 @@ export const messages = {
   'webhook.test': {},
 };
 const messageTypes = Object.keys(messages);
+const cursorEndReasons = Object.keys(cursorEnds);
 
 export const WebhookMessage = Type.Object(
   {

@@ -10,7 +10,6 @@ import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
 import { reasonOf, refuseMissing, replacePasswords } from './errors.ts';
-import { onSignal } from './signals.ts';
 
 /** The options of both engines. Each ignores those of the other. */
 export type OpenOptions = ConstructorParameters<typeof SqliteStorage>[1] &
@@ -32,7 +31,7 @@ export async function openStorage(url: string, options: OpenOptions): Promise<St
     await storage.openWithTimeout().catch((error: unknown) => {
       if (!(error instanceof Problem)) throw error;
     });
-  } else await closeOnSignal(storage, storage.open());
+  } else await storage.open();
   opening.move();
   return storage;
 }
@@ -56,25 +55,6 @@ function reportLock(url: string): void {
     `${displayName(url)} is locked: another process may be upgrading it. ` +
       'Waiting for the lock; press Ctrl-C to stop.',
   );
-}
-
-/**
- * If a signal arrives while the storage opens, closes it before the process exits, so that another process can
- * continue a migration immediately.
- */
-async function closeOnSignal(storage: Storage, opening: Promise<void>): Promise<void> {
-  let isExiting = false;
-  using signals = onSignal((signal) => {
-    isExiting = true;
-    signals[Symbol.dispose]();
-    const closed = Promise.resolve(storage[Symbol.asyncDispose]());
-    void closed.finally(() => process.kill(process.pid, signal));
-  });
-  try {
-    await opening;
-  } finally {
-    if (isExiting) await new Promise(() => {}); // nothing is reported any more
-  }
 }
 
 /** Opens a database to copy all its data from or to. Throws Refusal if that fails. */

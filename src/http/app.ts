@@ -156,14 +156,14 @@ export function addRoutes(
   const routeOptions = { storage, optionsOf: optionsFor(authentication), lists, baseUrl };
   const writeFailure = watchWrites(app, storage, log);
   plantRoutes(app, routeOptions);
-  const watch = new Watch(storage.log);
+  const watch = new Watch(storage.log, stopping);
   app.addHook('onSend', ({ method, grant }, _reply, _payload, done) => {
     const { caller } = (grant as Grant | undefined) ?? {}; // not all routes have one
     if (method !== 'GET' && caller !== undefined) watch.notify(caller.store);
     if (method !== 'GET') webhooks?.wake();
     done();
   });
-  changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch, stopping });
+  changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch });
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions);
   webhookRoutes(app, routeOptions, webhooks);

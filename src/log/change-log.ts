@@ -100,22 +100,12 @@ export interface LoggedChange extends Texts<string | undefined> {
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
 /** A change as the feed needs it (feed.ts). */
-export interface FollowedChange {
-  position: number;
-  event: ChangeEvent;
-  /** Since the Unix epoch. */
-  atMs: number;
-  /** Who made it. Undefined for a command of the operator. */
-  user: string | undefined;
-  /** The id of the plant; undefined if the change was of something else. */
-  id: number | undefined;
+export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request' | 'tag'> & {
   /** The number of the user who owned the plant before; undefined if there was none. */
-  owner: number | undefined;
-  /** For a share, the user who receives it. */
-  name: string | undefined;
+  ownerBefore: number | undefined;
   /** The plant as it is now. */
-  plant: OwnedPlant | undefined;
-}
+  now: OwnedPlant | undefined;
+};
 
 /** A part of the log at one moment. */
 export interface FeedStep {
@@ -137,7 +127,7 @@ export interface DeletedPlant extends OwnedPlant {
 }
 
 /** `after` is the position of a deletion: the page has only earlier ones. */
-export type BinQuery = ScanQuery<number>;
+type BinQuery = ScanQuery<number>;
 
 /** Every deletion is earlier. */
 export const binStart = maxPosition;
@@ -161,7 +151,7 @@ export interface LogQuery {
   limit: number;
 }
 
-export interface LogPage {
+interface LogPage {
   changes: LoggedChange[];
   /** If more changes follow, the position of the last one that was looked at. */
   next: number | undefined;

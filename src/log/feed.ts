@@ -6,8 +6,10 @@
  * each change of what the reader can access. In both cases the reader has to begin again, without a cursor.
  */
 import { everyone, reaches, type Reach } from '../access/access.ts';
+import { textsOf } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import { fixedProblem, Problem } from '../problem.ts';
+import { formatTimestamp } from '../shared/timestamp.ts';
 import {
   parsePosition,
   plantEvents,
@@ -51,6 +53,18 @@ export interface FeedPage {
   isEnd: boolean;
 }
 
+/**
+ * An item of `GET /changes`, and of a message to a webhook. `plantAsJson` shows the plant, by default with the fields of a
+ * response whose request names none.
+ */
+export function changeJson(
+  { id, event, atMs, user, plant }: FeedChange,
+  plantAsJson = (shown: OwnedPlant) => JSON.stringify(textsOf(shown)),
+): string {
+  const change = JSON.stringify({ id, event, at: formatTimestamp(atMs), user });
+  return plant === undefined ? change : `${change.slice(0, -1)},"plant":${plantAsJson(plant)}}`;
+}
+
 interface Cursor {
   epoch: number;
   position: number;
@@ -60,17 +74,15 @@ interface Cursor {
   reader: string;
 }
 
-export const cursorEndReasons = ['expired', 'restored', 'access-changed'] as const;
-
-const explanations = {
+/** Why a cursor cannot be continued. */
+export const cursorEnds = {
   expired: 'The service does not keep all changes after this cursor any more.',
   restored: 'The cursor is from another database, or from before a restore of this one.',
   'access-changed': 'What you can access has changed since this cursor.',
 };
 
-/** The cursor cannot be continued, and why. */
-function cursorEnded(reason: (typeof cursorEndReasons)[number]): Problem {
-  const detail = `${explanations[reason]} Begin again: get a new cursor from /changes, then list the plants.`;
+function cursorEnded(reason: keyof typeof cursorEnds): Problem {
+  const detail = `${cursorEnds[reason]} Begin again: get a new cursor from /changes, then list the plants.`;
   return new Problem('cursor-ended', detail, { members: { reason } });
 }
 
@@ -171,7 +183,7 @@ function changesAccess(
 /** Undefined if the reader sees nothing of the change. */
 function seenBy(
   { read }: Reader,
-  { event: logged, atMs, user, id, owner, plant }: FollowedChange,
+  { event: logged, atMs, user, plant: id, ownerBefore: owner, now: plant }: FollowedChange,
 ): FeedChange | undefined {
   const event = plantEvents.find((each) => each === logged);
   if (id === undefined || event === undefined) return undefined;

@@ -34,6 +34,7 @@ export class Waiter {
 
 export class Watch {
   readonly #log: Pick<ChangeLog, 'positions'>;
+  readonly #stopping: AbortSignal;
   /** By store. No set is empty. */
   readonly #waiting = new Map<number, Set<Waiter>>();
   #timer: NodeJS.Timeout | undefined;
@@ -41,12 +42,18 @@ export class Watch {
   readonly #due = new Set<number>();
   #isLooking = false;
 
-  constructor(log: Pick<ChangeLog, 'positions'>) {
+  /** Once `stopping` is aborted, nobody waits any more. */
+  constructor(log: Pick<ChangeLog, 'positions'>, stopping: AbortSignal) {
     this.#log = log;
+    this.#stopping = stopping;
+    stopping.addEventListener('abort', () => {
+      for (const ofStore of this.#waiting.values()) for (const waiter of ofStore) waiter.end();
+    });
   }
 
   /** Resolves if the store can have a change after the position of the waiter, or if it ends. */
   async wait(waiter: Waiter): Promise<void> {
+    if (this.#stopping.aborted) waiter.end();
     if (waiter.isOver) return;
     const { store } = waiter;
     const ofStore = this.#waiting.get(store) ?? new Set();

@@ -7,7 +7,7 @@ import type { Condition } from './entity-tag.ts';
 import { eachText, withTexts, type Texts } from './fields.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
 import type { NewPlant } from './plant.ts';
-import type { ChangedPlant, ChangeOptions, OwnedPlant, PlantStorage } from './plant-storage.ts';
+import type { ChangeOptions, CreatedPlant, PlantStorage, StoredPlant } from './plant-storage.ts';
 
 export type Change = Creation | Update | OfPlant<'delete'> | OfPlant<'restore'>;
 export type ChangeKind = keyof ChangeResults;
@@ -40,53 +40,35 @@ export interface Update extends OfPlant<'update'>, Texts<string | undefined> {}
 
 /** What a change of each kind resolves to. Its conditions are checked in its transaction. */
 export interface ChangeResults {
-  /** The id of the plant; in an object if an earlier request with the key has created it. */
-  create: number | { id: number };
+  /** Without what the client has sent. */
+  create: Pick<CreatedPlant, 'id' | 'position' | 'isReplay'>;
   /** The plant after the change; undefined if there was none within reach. */
-  update: OwnedPlant | undefined;
-  /** Whether the plant existed within reach. */
-  delete: boolean;
+  update: StoredPlant | undefined;
+  /** The position of the deletion; undefined if there was no plant within reach. */
+  delete: number | undefined;
   /** The plant; undefined if there is none to restore within reach. */
-  restore: OwnedPlant | undefined;
+  restore: StoredPlant | undefined;
 }
-
-/** With the position of the decision (decide.ts). */
-export type ResultOfChange<C extends Change> = readonly [
-  result: ChangeResults[C['kind']],
-  position: number,
-];
 
 /** The writes of a storage of plants, by what carries out a change. */
 export function plantWrites(
-  write: <C extends Change>(change: C) => Promise<ResultOfChange<C>>,
+  write: <C extends Change>(change: C) => Promise<ChangeResults[C['kind']]>,
 ): Pick<PlantStorage, ChangeKind> {
   return {
     async create(caller, plant, options) {
       const creation = creationOf(caller, plant, options);
-      const [result, position] = await write(creation);
-      const isReplay = typeof result === 'object';
-      const id = isReplay ? result.id : result;
-      const { owner } = creation;
-      return withTexts({ id, owner, position, isReplay }, (field) => creation[field]);
+      const created = await write(creation);
+      return withTexts({ ...created, owner: creation.owner }, (field) => creation[field]);
     },
 
     async update(caller, id, patch, options) {
       const texts = eachText((field) => (patch[field] === null ? '' : patch[field]));
-      return changed(await write({ ...ofPlant('update', caller, id, options), ...texts }));
+      return write({ ...ofPlant('update', caller, id, options), ...texts });
     },
 
-    async delete(caller, id, options) {
-      const [isDeleted, position] = await write(ofPlant('delete', caller, id, options));
-      return isDeleted ? position : undefined;
-    },
-
-    restore: async (caller, id, options) =>
-      changed(await write(ofPlant('restore', caller, id, options))),
+    delete: async (caller, id, options) => write(ofPlant('delete', caller, id, options)),
+    restore: async (caller, id, options) => write(ofPlant('restore', caller, id, options)),
   };
-}
-
-function changed([plant, position]: ResultOfChange<Update>): ChangedPlant | undefined {
-  return plant && { ...plant, position };
 }
 
 export function creationOf(

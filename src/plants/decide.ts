@@ -14,13 +14,8 @@ import { assertCondition } from './entity-tag.ts';
 import { textFields, withTexts } from './fields.ts';
 import { plantOfKey, type StoredKey } from './idempotency.ts';
 import { assignId } from './ids.ts';
-import type { OwnedPlant } from './plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from './plant-storage.ts';
 import { assertRoom, type PlantCounter, type Quotas } from './quota.ts';
-
-/** A plant with the position of its last change. */
-export interface StoredPlant extends OwnedPlant {
-  readonly position: number;
-}
 
 /** The deletion of a plant whose id was not used again. */
 export interface DeletionInLog {
@@ -78,16 +73,14 @@ export interface Effect {
 
 export interface Decision {
   readonly result: ChangeResults[ChangeKind];
-  /** That of the change, or of the last change of the store if nothing changes: a copy up to there has the result. */
-  readonly position: number;
   /** Undefined if nothing changes. */
   readonly effect?: Effect | undefined;
 }
 
 /** Throws the Problem of a change that is refused. */
 export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules): Decision {
-  const { result, step } = stepOf(change, facts);
-  if (step === undefined) return { result, position: facts.position };
+  const step = stepOf(change, facts);
+  if ('result' in step) return step;
   const { event, before, after: plant, key } = step;
   const isNew = before === undefined;
   if (isNew) assertRoom(quotas, plant.owner, facts);
@@ -95,16 +88,18 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   const position = facts.position + 1;
   const endedDeletion = isNew && id <= facts.lastId ? facts.deletion(id)?.position : undefined;
   const after = plant && { ...plant, position };
+  const created = { id, position, isReplay: false };
+  const result = event === 'created' ? created : (after ?? position);
   const lastId = Math.max(facts.lastId, id);
   const effect = { id, before, after, lastId, position, endedDeletion, key };
-  if (!hasLog) return { result, position, effect: { ...effect, entry: undefined } };
+  if (!hasLog) return { result, effect: { ...effect, entry: undefined } };
   const { by, request } = change;
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
   const owner = before?.owner;
   const own = { position, previous, event, by, request, plant: id, owner };
   const entry = withTexts(own, (field) => before?.[field]);
-  return { result, position, effect: { ...effect, entry } };
+  return { result, effect: { ...effect, entry } };
 }
 
 /** What a change does to its plant: there is one before or after it. */
@@ -112,18 +107,17 @@ type Step = { event: PlantEvent; key?: NewKey | undefined } & (
   { before: StoredPlant; after: OwnedPlant | undefined } | { before: undefined; after: OwnedPlant }
 );
 
-interface Outcome {
-  result: Decision['result'];
-  step?: Step;
-}
-
-function stepOf(change: Change, facts: Facts): Outcome {
+/**
+ * If nothing changes, the position of the result is that of the store: at an earlier one, a copy can lack a plant that was
+ * shared since.
+ */
+function stepOf(change: Change, facts: Facts): Step | Decision {
   const reachNow = facts.reachNow(change.by);
   if (change.kind === 'create') return create(change, facts);
   const reach = reachNow ?? change.reach;
   switch (change.kind) {
     case 'update':
-      return update(change, find(change, reach, facts));
+      return update(change, find(change, reach, facts), facts);
     case 'delete':
       return remove(find(change, reach, facts));
     case 'restore':
@@ -131,37 +125,41 @@ function stepOf(change: Change, facts: Facts): Outcome {
   }
 }
 
-function create(creation: Creation, facts: Facts): Outcome {
+function create(creation: Creation, facts: Facts): Step | Decision {
   const { owner, id: wanted, key } = creation;
+  const { lastId, position } = facts;
   const earlier = key && facts.key(owner, key[0]);
-  if (key && earlier) return { result: { id: plantOfKey(earlier, key) } };
-  const { lastId } = facts;
+  if (key && earlier) return { result: { id: plantOfKey(earlier, key), position, isReplay: true } };
   const id = wanted ?? assignId(lastId, () => facts.randomFreeId());
   if (id <= lastId && facts.plant(id) !== undefined) throw idTaken(id);
   const stored = key && { user: owner, key: key[0], fingerprint: key[1], plant: id };
   const after = withTexts({ id, owner }, (field) => creation[field]);
-  return { result: id, step: { event: 'created', before: undefined, after, key: stored } };
+  return { event: 'created', before: undefined, after, key: stored };
 }
 
-function update(change: Update, before: StoredPlant | undefined): Outcome {
+function update(
+  change: Update,
+  before: StoredPlant | undefined,
+  { position }: Facts,
+): Step | Decision {
   if (before === undefined) return { result: undefined };
   const { id, owner } = before;
   const after = withTexts({ id, owner }, (field) => change[field] ?? before[field]);
-  if (textFields.every((field) => after[field] === before[field])) return { result: after };
-  return { result: after, step: { event: 'updated', before, after } };
+  const isSame = textFields.every((field) => after[field] === before[field]);
+  return isSame ? { result: { ...after, position } } : { event: 'updated', before, after };
 }
 
-function remove(before: StoredPlant | undefined): Outcome {
-  if (before === undefined) return { result: false };
-  return { result: true, step: { event: 'deleted', before, after: undefined } };
+function remove(before: StoredPlant | undefined): Step | Decision {
+  if (before === undefined) return { result: undefined };
+  return { event: 'deleted', before, after: undefined };
 }
 
-function restore(id: number, reach: ChangeReach, facts: Facts): Outcome {
+function restore(id: number, reach: ChangeReach, facts: Facts): Step | Decision {
   const existing = facts.plant(id);
   const after = existing ?? facts.deletion(id)?.plant;
   if (after === undefined || !canChange(reach, after.owner)) return { result: undefined };
   if (existing !== undefined) throw idInUse(id);
-  return { result: after, step: { event: 'restored', before: undefined, after } };
+  return { event: 'restored', before: undefined, after };
 }
 
 /** The plant if it is within reach. Throws `plant-read-only` or `precondition-failed`. */

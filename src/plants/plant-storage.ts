@@ -7,13 +7,15 @@ export interface OwnedPlant extends Plant {
   owner: number;
 }
 
-/** The result of a change. */
-export interface ChangedPlant extends OwnedPlant {
-  /** That of the change in the log, or of a later one: a copy up to there has the change. */
+/**
+ * A plant with the position in the log of its last change. What a change returns can have a later one: a copy of what its
+ * caller can read has the result if it is complete up to there.
+ */
+export interface StoredPlant extends OwnedPlant {
   position: number;
 }
 
-export interface CreatedPlant extends ChangedPlant {
+export interface CreatedPlant extends StoredPlant {
   /** Whether an earlier request with the same key has created it. */
   isReplay: boolean;
 }
@@ -64,7 +66,7 @@ export interface PlantStorage {
     id: number,
     patch: PlantPatch,
     options?: ChangeOptions,
-  ): Promise<ChangedPlant | undefined>;
+  ): Promise<StoredPlant | undefined>;
 
   /**
    * Resolves to the position of the deletion, or to undefined if there was no plant with this id within reach. Rejects with
@@ -77,7 +79,7 @@ export interface PlantStorage {
    * such plant within reach. Rejects with `plant-read-only` if the caller can only see the plant or its history, with
    * `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
    */
-  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<ChangedPlant | undefined>;
+  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<StoredPlant | undefined>;
 }
 
 /** `isFiltered` (lists.ts) must consider every filter: otherwise, pages are not filtered. */

@@ -2,7 +2,7 @@
  * Runs the statements of `sql/` in PostgreSQL, and the changes to plants. What locks a store goes through the writer of its
  * server.
  */
-import type { Change, ResultOfChange } from '../plants/changes.ts';
+import type { Change, ChangeResults } from '../plants/changes.ts';
 import { namedWrite } from '../sql/named-writes.ts';
 import { outcomeOf, type Engine, type Write } from '../sql/write.ts';
 import type { WriteSettings } from '../storage.ts';
@@ -12,7 +12,7 @@ import { ensureStore, findStore } from './tables/names.ts';
 import { Writer } from './writer/writer.ts';
 
 export interface PostgresEngine extends Engine {
-  change<C extends Change>(change: C): Promise<ResultOfChange<C>>;
+  change<C extends Change>(change: C): Promise<ChangeResults[C['kind']]>;
   /** Waits for all writes. */
   close(): Promise<void>;
 }

@@ -33,6 +33,11 @@ export class FairSemaphore {
     this.#options = options;
   }
 
+  /** Whether there is no room for any key. */
+  get isFull(): boolean {
+    return this.#running >= (this.#options.max ?? Infinity);
+  }
+
   async run<T>(key: string, work: () => Promise<T>): Promise<T> {
     if (!this.tryAcquire(key)) await this.#wait(key, 1); // without a wait if there is room
     try {

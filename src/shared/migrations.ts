@@ -18,7 +18,7 @@ interface Migration {
 export interface Schema {
   /** Number of migrations applied. */
   version: number;
-  /** Programs from this version on can use the schema. A migration that refuses older ones raises this first. */
+  /** Programs from this version on can use the schema. */
   usableFrom: number;
 }
 

@@ -111,16 +111,16 @@ type FollowedRow = readonly [
   event: number,
   at: number,
   user: string | null,
-  id: number | null,
+  plant: number | null,
   owner: number | null,
   name: string | null,
-  plant: number | null,
-  plantOwner: number,
+  id: number | null,
+  ownerNow: number,
   ...texts: string[],
 ];
 
 /** A deletion whose plant has not come back. */
-export type DeletionRow = readonly [
+type DeletionRow = readonly [
   position: number,
   at: number,
   user: number | null,
@@ -301,17 +301,17 @@ function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undef
 }
 
 function toFollowed([, , position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
-  const [user, id, owner, name, plant, plantOwner, ...texts] = row;
+  const [user, plant, owner, name, id, ownerNow, ...texts] = row;
   if (position === null) return undefined;
   return {
     position,
     event: changeEvents[event] ?? 'updated',
     atMs,
     user: user ?? undefined,
-    id: id ?? undefined,
-    owner: owner ?? undefined,
+    plant: plant ?? undefined,
+    ownerBefore: owner ?? undefined,
     name: name ?? undefined,
-    plant: plant === null ? undefined : plantOf(plant, plantOwner, texts),
+    now: id === null ? undefined : plantOf(id, ownerNow, texts),
   };
 }
 

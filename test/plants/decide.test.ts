@@ -13,11 +13,10 @@ import {
   type Effect,
   type Facts,
   type Rules,
-  type StoredPlant,
 } from '../../src/plants/decide.ts';
 import { keepKeysMs } from '../../src/plants/idempotency.ts';
 import { maxId } from '../../src/plants/ids.ts';
-import type { OwnedPlant } from '../../src/plants/plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from '../../src/plants/plant-storage.ts';
 import { GroupFacts, keyOf } from '../../src/postgres/writer/group-facts.ts';
 import { Problem, tokenEnded } from '../../src/problem.ts';
 import { seededRandom } from '../support/random.ts';
@@ -151,22 +150,21 @@ class Model implements Facts {
       if (access === 'read') return 'plant-read-only';
       if (access === 'write' && present !== undefined) return 'id-taken restore';
       if (access === 'none' || lost === undefined) return { result: undefined };
-      return this.#full(lost.owner) ?? this.#set(change, id, lost, lost);
+      return this.#full(lost.owner) ?? this.#set(change, id, lost);
     }
     if (accessTo(present) === 'read') return 'plant-read-only';
-    if (present === undefined || accessTo(present) === 'none')
-      return { result: kind === 'delete' ? false : undefined };
+    if (present === undefined || accessTo(present) === 'none') return { result: undefined };
     const { match, noneMatch } = change.condition ?? {};
     const tag = entityTag(present);
     const isMatched = match === undefined || match === 'any' || match.includes(tag);
     if (!isMatched || noneMatch === 'any' || noneMatch?.includes(tag) === true)
       return 'precondition-failed';
-    if (kind === 'delete') return this.#set(change, id, undefined, true);
+    if (kind === 'delete') return this.#set(change, id, undefined);
     const updated = ownedOf(present);
     if (change.name !== undefined) updated.name = change.name;
     if (change.tag !== undefined) updated.tag = change.tag;
-    if (entityTag(updated) === tag) return { result: updated };
-    return this.#set(change, id, updated, updated);
+    if (entityTag(updated) === tag) return { result: { ...updated, position: this.position } };
+    return this.#set(change, id, updated);
   }
 
   #create(change: Change & { kind: 'create' }): Outcome {
@@ -174,14 +172,15 @@ class Model implements Facts {
     const earlier = this.keys.find((each) => each.user === owner && each.key === key);
     if (earlier !== undefined) {
       const isSame = earlier.fingerprint === fingerprint;
-      return isSame ? { result: { id: earlier.plant } } : 'idempotency-key-reused';
+      const result = { id: earlier.plant, position: this.position, isReplay: true };
+      return isSame ? { result } : 'idempotency-key-reused';
     }
     const next = this.lastId === maxId ? this.randomFreeId() : this.lastId + 1;
     const id = change.id ?? next;
     if (this.plants.has(id)) return 'id-taken create';
     const full = this.#full(owner);
     if (full !== undefined) return full;
-    const outcome = this.#set(change, id, { id, name, tag, owner }, id);
+    const outcome = this.#set(change, id, { id, name, tag, owner });
     if (key === undefined || fingerprint === undefined) return outcome;
     const stored = { user: owner, key, fingerprint, plant: id };
     this.keys.push({ ...stored, atMs: this.nowMs });
@@ -199,7 +198,6 @@ class Model implements Facts {
     { kind, by, request }: Change,
     id: number,
     after: OwnedPlant | undefined,
-    result: unknown,
   ): { result: unknown; effect: Effect } {
     const before = this.plants.get(id);
     const isUsedAgain = before === undefined && id <= this.lastId;
@@ -220,6 +218,8 @@ class Model implements Facts {
     const logged = { position, previous, event, by, request, plant: id, owner, name, tag };
     const entry = hasLog ? logged : undefined;
     const effect = { id, before, after: stored, lastId, position, endedDeletion };
+    const created = { id, position, isReplay: false };
+    const result = kind === 'create' ? created : (stored ?? position);
     return { result, effect: { ...effect, key: undefined, entry } };
   }
 }
@@ -260,9 +260,7 @@ class Run {
       const [alone, inGroup] = [outcomeOf(change, model, rules), outcomeOf(change, group, rules)];
       const applied = model.apply(change);
       const expected =
-        typeof applied === 'string'
-          ? applied
-          : { result: applied.result, position: model.position, ...effectOf(applied) };
+        typeof applied === 'string' ? applied : { result: applied.result, ...effectOf(applied) };
       assertSame(alone, expected, change);
       assertSame(inGroup, expected, change);
       const name = typeof expected === 'string' ? expected : nameOf(change, expected);
@@ -410,7 +408,7 @@ class Run {
 
 function nameOf({ kind }: Change, { result, effect }: Exclude<Outcome, string>): string {
   if (effect !== undefined) return kind;
-  return typeof result === 'object' && kind === 'create' ? 'replay' : 'nothing';
+  return result !== undefined && kind === 'create' ? 'replay' : 'nothing';
 }
 
 function sorted(plants: ReadonlyMap<number, OwnedPlant>): readonly OwnedPlant[] {

@@ -7,7 +7,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
-import { Problem } from '../../problem.ts';
+import { fixedProblem, Problem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import {
   formatRate,
@@ -16,6 +16,7 @@ import {
   type Rate,
   type RateLimiter,
 } from '../../shared/token-buckets.ts';
+import { maxWaitingRequests } from '../limits.ts';
 import { TrustedProxies } from './client-address.ts';
 
 /** Maximum number of requests of a family of tokens that wait for changes. They are not in progress. */
@@ -37,7 +38,7 @@ export class RequestLimits {
   readonly #failures: TokenBuckets | undefined;
   readonly #maxInProgress: number;
   readonly #inProgress: FairSemaphore;
-  readonly #waiting = new FairSemaphore({ maxOfKey: maxWaitingOfFamily });
+  readonly #waiting = new FairSemaphore({ max: maxWaitingRequests, maxOfKey: maxWaitingOfFamily });
   readonly #proxies: TrustedProxies;
   readonly #log: Logger;
   #canWarnOfProxy: boolean;
@@ -103,11 +104,11 @@ export class RequestLimits {
     else throw this.#tooMany('in-progress', max, grant, reply);
   }
 
-  /** From now on, the request waits for changes instead of being in progress. Throws `rate-limited` if too many do. */
+  /** From now on, the request waits for changes instead of being in progress. Throws if too many do. */
   beginWait(grant: Grant, reply: FastifyReply): void {
-    if (this.#hold(this.#waiting, grant, reply) === undefined) {
-      throw this.#tooMany('waiting', maxWaitingOfFamily, grant, reply);
-    }
+    if (this.#waiting.isFull) throw tooManyWaiting();
+    const leave = this.#hold(this.#waiting, grant, reply);
+    if (leave === undefined) throw this.#tooMany('waiting', maxWaitingOfFamily, grant, reply);
     reply.request.leave?.();
   }
 
@@ -156,6 +157,11 @@ function setFields(reply: FastifyReply, name: string, rate: Rate, state: BucketS
     .header('ratelimit-policy', `"${name}";q=${rate.requests};w=${rate.windowSeconds}`)
     .header('ratelimit', `"${name}";r=${state.remaining};t=${secondsUntilNext(state)}`);
 }
+
+const tooManyWaiting = fixedProblem(
+  'overloaded',
+  'Too many requests wait for changes. Try again later, or without "wait".',
+);
 
 function rateLimited(reply: FastifyReply, seconds: number, reason: string): Problem {
   reply.header('retry-after', seconds);

@@ -27,11 +27,6 @@ export function setPrivateHeaders(reply: FastifyReply): FastifyReply {
     .header('x-content-type-options', privateHeaders['x-content-type-options']);
 }
 
-/** A copy of the store that has followed the changes up to this position (routes/changes.ts) has all that the response shows. */
-export function setPosition(reply: FastifyReply, position: number): FastifyReply {
-  return reply.header('change-position', position);
-}
-
 /** The pages need nothing but the files and the API of their own origin, and the identity provider if there is one. */
 export const pageHeaders = {
   'content-security-policy':

@@ -4,20 +4,21 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { userKey, type Grant } from '../../access/access.ts';
-import { readFeed, type FeedChange, type FeedPage, type Reader } from '../../log/feed.ts';
+import {
+  changeJson,
+  readFeed,
+  type FeedChange,
+  type FeedPage,
+  type Reader,
+} from '../../log/feed.ts';
 import { Waiter, type Watch } from '../../log/watch.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
-import type { PlantField } from '../../plants/plant.ts';
-import { fixedProblem } from '../../problem.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
-import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Authentication } from '../auth/auth.ts';
 import type { RequestLimits } from '../auth/request-limits.ts';
-import { maxWaitingRequests } from '../limits.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
-import { setPosition } from '../response/headers.ts';
 import { wantedBy } from '../response/send-list.ts';
 import { limitOf, maxLimit, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { fields } from './plant-schemas.ts';
@@ -74,19 +75,14 @@ interface ChangeRouteOptions extends RouteOptions {
   authentication: Authentication;
   limits: RequestLimits;
   watch: Watch;
-  stopping: AbortSignal;
 }
 
 export function changeRoutes(
   app: FastifyInstance,
-  { storage, optionsOf, lists, authentication, limits, watch, stopping }: ChangeRouteOptions,
+  { storage, optionsOf, lists, authentication, limits, watch }: ChangeRouteOptions,
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
-  const waiting = new Set<Waiter>();
   const woken = new FairSemaphore({ max: maxWoken });
-  stopping.addEventListener('abort', () => {
-    for (const waiter of waiting) waiter.end();
-  });
 
   /** Reads again after each change of the store, until the reader sees one or the time is over. */
   async function waitFor(
@@ -95,18 +91,18 @@ export function changeRoutes(
     first: FeedPage,
     { limit, waitMs }: { limit: number; waitMs: number },
   ): Promise<FeedPage> {
-    const waiter = new Waiter(request.grant.caller.store, first.position);
+    const { caller, expiresAtMs = Infinity } = request.grant;
+    const waiter = new Waiter(caller.store, first.position);
     const end = () => waiter.end();
-    if (stopping.aborted || response.destroyed) end();
-    const timer = setTimeout(end, Math.min(waitMs, msLeft(request.grant)));
+    const timer = setTimeout(end, Math.min(waitMs, expiresAtMs - Date.now()));
     response.once('close', end);
-    waiting.add(waiter);
+    if (response.destroyed) end();
     try {
       let page = first;
       do {
         await watch.wait(waiter);
         if (response.destroyed) return page; // nobody gets it
-        page = await woken.run(userKey(request.grant.caller), async () => {
+        page = await woken.run(userKey(caller), async () => {
           request.grant = await authentication.identifyAgain(request.grant);
           const reader = readerOf(request.grant);
           return readFeed(storage.log, reader, page.cursor, limit, wantedBy(response));
@@ -115,21 +111,8 @@ export function changeRoutes(
       } while (page.changes.length === 0 && !waiter.isOver);
       return page;
     } finally {
-      waiting.delete(waiter);
       clearTimeout(timer);
-      response.off('close', end);
     }
-  }
-
-  /** The names of the owners of the plants, if a field needs them. */
-  async function ownersOf(
-    store: number,
-    changes: readonly FeedChange[],
-    wanted: readonly PlantField[],
-  ): Promise<ReadonlyMap<number, string> | undefined> {
-    if (!wanted.includes('owner')) return undefined;
-    const owners = changes.flatMap(({ plant }) => plant?.owner ?? []);
-    return owners.length === 0 ? undefined : storage.users.namesOf(store, owners);
   }
 
   routes.get('/changes', optionsOf(changeOperations.listChanges), async (request, reply) => {
@@ -137,44 +120,28 @@ export function changeRoutes(
     const reader = readerOf(request.grant);
     let page = await readFeed(storage.log, reader, after, limit, wantedBy(reply.raw));
     if (after !== undefined && page.changes.length === 0 && page.isEnd && wait > 0) {
-      if (waiting.size >= maxWaitingRequests) throw tooManyWaiting();
       limits.beginWait(request.grant, reply);
       page = await waitFor(request, reply, page, { limit, waitMs: wait * 1_000 });
     }
     const { caller } = request.grant;
-    const names = await ownersOf(caller.store, page.changes, wanted);
-    const jsonOf = ({ id, event, atMs, user, plant }: FeedChange) => {
-      const change = JSON.stringify({ id, event, at: formatTimestamp(atMs), user });
-      if (plant === undefined) return change;
-      return `${change.slice(0, -1)},"plant":${plantJson(plant, caller, wanted, names)}}`;
-    };
+    const owners = page.changes.flatMap(({ plant }) => plant?.owner ?? []);
+    const names = wanted.includes('owner')
+      ? await storage.users.namesOf(caller.store, owners)
+      : undefined;
+    const jsonOf = (change: FeedChange) =>
+      changeJson(change, (plant) => plantJson(plant, caller, wanted, names));
     const items: string[] = [];
     for (let at = 0; at < page.changes.length; at += maxFormatted) {
       const some = page.changes.slice(at, at + maxFormatted);
       items.push(await runInSlice(userKey(caller), async () => some.map(jsonOf).join()));
     }
     const json = items.join();
-    return lists.sendPage(
-      request,
-      setPosition(reply, page.position),
-      { ...request.query, limit },
-      {
-        json,
-        next: page.cursor,
-      },
-    );
+    reply.header('change-position', page.position);
+    const { cursor: next } = page;
+    return lists.sendPage(request, reply, { ...request.query, limit }, { json, next });
   });
 }
 
 function readerOf({ caller: { store, user, read }, userName }: Grant): Reader {
   return { store, user, userName, read };
 }
-
-function msLeft({ expiresAtMs = Infinity }: Grant): number {
-  return expiresAtMs - Date.now();
-}
-
-const tooManyWaiting = fixedProblem(
-  'overloaded',
-  'Too many requests wait for changes. Try again later, or without "wait".',
-);

@@ -20,7 +20,6 @@ import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
-import { setPosition } from '../response/headers.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -67,7 +66,7 @@ export function plantRoutes(
     reply.code(201).header('location', `${baseUrl}/plants/${plant.id}`);
     if (plant.isReplay) reply.header('idempotent-replayed', 'true');
     // Without a tag, the client has sent an empty one.
-    return send(request, setPosition(reply, plant.position), plant, plantFields);
+    return send(request, reply.header('change-position', plant.position), plant, plantFields);
   });
 
   /** The only page of a list that takes one short read; undefined for other lists, or if the query is not valid. */
@@ -113,7 +112,7 @@ export function plantRoutes(
     const plant = await storage.plants.update(grant.caller, params.id, body, options);
     if (plant === undefined) throw plantNotFound();
     const sent = plantFields.filter((field) => Object.hasOwn(body, field));
-    return send(request, setPosition(reply, plant.position), plant, sent);
+    return send(request, reply.header('change-position', plant.position), plant, sent);
   });
 
   routes.delete('/plants/:id', optionsOf(operations.deletePlant), async (request, reply) => {
@@ -121,14 +120,14 @@ export function plantRoutes(
     const options = { condition: conditionOf(request), request: id };
     const position = await storage.plants.delete(grant.caller, params.id, options);
     if (position === undefined) throw plantNotFound();
-    return setPosition(reply, position).code(204).send();
+    return reply.header('change-position', position).code(204).send();
   });
 
   routes.post('/plants/:id/restore', optionsOf(operations.restorePlant), async (request, reply) => {
     const { grant, params, id } = request;
     const plant = await storage.plants.restore(grant.caller, params.id, { request: id });
     if (plant === undefined) throw plantNotFound();
-    return send(request, setPosition(reply, plant.position), plant);
+    return send(request, reply.header('change-position', plant.position), plant);
   });
 
   routes.get('/bin', optionsOf(operations.listDeletedPlants), async (request, reply) => {

@@ -2,7 +2,6 @@
  * One connection. Statements are pipelined: each is sent without waiting for the responses to earlier ones, which
  * arrive in the same order. A connection does not reconnect; the pool replaces a lost one (pool.ts).
  */
-import { randomBytes } from 'node:crypto';
 import { addAbortListener } from 'node:events';
 import { Socket } from 'node:net';
 import { hostname } from 'node:os';
@@ -20,8 +19,8 @@ import {
 } from '../schema/check.ts';
 import { responseTimeoutMs, waitTimeoutMs } from './timeout.ts';
 
-/** Distinguishes the processes that use a database: those in containers can have the same number and host name. */
-const applicationName = `plant-store ${randomBytes(4).toString('hex')} ${process.pid} ${hostname()}`;
+/** What the server shows of a session to its administrator. */
+const applicationName = `plant-store ${process.pid} ${hostname()}`;
 
 /** After this time without traffic, the operating system probes the other side. */
 const keepAliveMs = 30_000;

@@ -13,15 +13,12 @@ import type { Connection } from '../pool/connection.ts';
 import { codeOf, isRetryable, sqlState } from '../errors.ts';
 import type { Pool } from '../pool/pool.ts';
 import { withRetries } from '../pool/retries.ts';
-import { checkMs } from '../pool/timeout.ts';
 import type { Servers } from '../servers.ts';
 import { checkNodeSql, checkServer } from './check.ts';
 import { runUnlimited } from './unlimited.ts';
 
 /** A statement that waits for a lock blocks all later ones, so waits and pauses of this length alternate. */
 const turnMs = 1_000;
-/** After this time, no older program uses a schema that refuses it: a request takes at most 12 seconds. */
-const olderDrainMs = checkMs + 12_000;
 /** "Plnt": other programs that use the database should not have the same number. */
 const lockNumber = 0x506c6e74;
 
@@ -32,22 +29,13 @@ const databaseName = 'The database';
 
 const lockSql = sql`SELECT pg_advisory_lock(${lockNumber})`;
 const namespaceSql = sql`SELECT 1 FROM pg_namespace WHERE nspname = 'plant_store'`;
-const updateSql = (to: Schema) =>
-  `UPDATE plant_store.migrations SET version = ${encodeSchema(to)} WHERE id = 1`;
-/** The sessions of a process have a name of their own (connection.ts). */
-const otherProcesses = `
-  SELECT 1 FROM pg_stat_activity
-  WHERE datname = current_database() AND application_name LIKE 'plant-store %'
-    AND application_name <> current_setting('application_name')`;
-const backendSql = sql<readonly [id: number]>`SELECT pg_backend_pid()`;
-const cancelSql = sql`SELECT pg_cancel_backend($1)`;
 
 export interface MigrateOptions {
   /** Whether to create a schema if there is none. */
   create: boolean;
   /** Called if the schema is older than the newest. */
   onMigrate?: () => void;
-  /** Ends the migration in progress. */
+  /** Ends the session of the migration in progress: the server rolls it back, or completes it. */
   stop?: AbortSignal;
 }
 
@@ -90,9 +78,7 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
 
 async function migrateOn(server: Pool, isCitus: boolean, stop: AbortSignal): Promise<void> {
   await server.withConnection(async (session) => {
-    const [backend = [0]] = await session.query(backendSql, []);
-    const cancel = () => server.withConnection((other) => other.query(cancelSql, backend));
-    using _ = addAbortListener(stop, () => void cancel().catch(() => session.destroy()));
+    using _ = addAbortListener(stop, () => session.destroy());
     try {
       stop.throwIfAborted();
       if (isCitus) await session.command(endWorkerSessions);
@@ -109,26 +95,15 @@ async function migrateLocked(session: Connection, isCitus: boolean): Promise<voi
   const { version } = await readSchema(session);
   const { newest } = migrations;
   if (version >= newest) return;
-  const [before, after] = [migrations.schemaOf(version), migrations.schemaOf(newest)];
   // If an administrator has created the namespace, the user does not need the privilege to create one.
   const isNamespaceMissing = (await session.query(namespaceSql, [])).length === 0;
   const statements =
     (isNamespaceMissing ? 'CREATE SCHEMA plant_store;' : '') +
     migrations.sqlBetween(version, newest);
-  try {
-    if (version > 0 && after.usableFrom > before.usableFrom) {
-      await session.command(updateSql({ ...after, version }));
-      // The processes of a cluster can have sessions on other nodes only.
-      const condition = isCitus ? '' : `WHERE EXISTS (${otherProcesses})`;
-      await runUnlimited(session, `SELECT pg_sleep(${olderDrainMs / 1_000}) ${condition}`, 0);
-    }
-    if (isCitus) await runStatements(session, statements, turnMs);
-    await runUnlimited(session, (isCitus ? '' : statements) + updateSql(after), turnMs);
-  } catch (error) {
-    // Older programs can continue, because a transaction has changed nothing.
-    if (version > 0 && !isCitus && !session.isLost) await session.command(updateSql(before));
-    throw error;
-  }
+  if (isCitus) await runStatements(session, statements, turnMs);
+  const number = encodeSchema(migrations.schemaOf(newest));
+  const update = `UPDATE plant_store.migrations SET version = ${number} WHERE id = 1`;
+  await runUnlimited(session, (isCitus ? '' : statements) + update, turnMs);
 }
 
 /** Its version is 0 if there is none. */

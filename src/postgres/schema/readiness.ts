@@ -1,6 +1,6 @@
 /**
  * Whether the database can be used: creates or migrates its schema first, and later notices that a newer program
- * is going to change it.
+ * has changed it.
  */
 import { storageUnavailable } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
@@ -98,7 +98,6 @@ export class Readiness {
   async whenReady(server: Pool): Promise<void> {
     try {
       if (this.#opening?.state !== 'done') await this.openWithTimeout();
-      // Nobody notices that it can be outdated, because a newer program waits longer before it changes the schema.
       await this.#check(server, checkMs);
     } catch (error) {
       throw problemOf(error);
@@ -115,7 +114,7 @@ export class Readiness {
     }
   }
 
-  /** A newer program announces a migration that this one must not use, and waits until every process has checked. */
+  /** A newer program can have changed the schema, which every process notices within `checkMs`. */
   async #check(server: Pool, maxAgeMs?: number): Promise<void> {
     const schema = await server.health.check(maxAgeMs);
     refuseUnusableSchema(schema);

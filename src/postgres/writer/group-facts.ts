@@ -3,8 +3,9 @@
  * it: the facts for each of its changes.
  */
 import type { LogEntry } from '../../log/change-log.ts';
-import type { DeletionInLog, Effect, Facts, NewKey, StoredPlant } from '../../plants/decide.ts';
+import type { DeletionInLog, Effect, Facts, NewKey } from '../../plants/decide.ts';
 import type { StoredKey } from '../../plants/idempotency.ts';
+import type { StoredPlant } from '../../plants/plant-storage.ts';
 import { defect } from '../../problem.ts';
 
 /** Each user has keys of their own. */

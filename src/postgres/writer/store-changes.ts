@@ -134,9 +134,9 @@ export function storeChanges(
     decide(at) {
       const change = changes[at];
       if (change === undefined) throw defect(new Error('there is no such change'));
-      const { result, position, effect } = decide(change, facts, rules);
+      const { result, effect } = decide(change, facts, rules);
       if (effect !== undefined) facts.add(effect);
-      return [result, position];
+      return result;
     },
 
     effect() {

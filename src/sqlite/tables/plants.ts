@@ -3,14 +3,14 @@
  */
 import { changeReachOf, reaches, type ReadAccess } from '../../access/access.ts';
 import { keptSince } from '../../log/change-log.ts';
-import type { Change, ResultOfChange } from '../../plants/changes.ts';
+import type { Change } from '../../plants/changes.ts';
 import {
   decide,
+  type Decision,
   type Effect,
   type Facts,
   type NewKey,
   type Rules,
-  type StoredPlant,
 } from '../../plants/decide.ts';
 import {
   plantOf,
@@ -21,7 +21,7 @@ import {
 } from '../../plants/fields.ts';
 import { keepKeysMs } from '../../plants/idempotency.ts';
 import { randomId } from '../../plants/ids.ts';
-import type { OwnedPlant } from '../../plants/plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from '../../plants/plant-storage.ts';
 import { deletionOf, logSql } from '../../sql/log.ts';
 import type { Prepare } from '../driver.ts';
 import { isKeyInUse } from '../errors.ts';
@@ -142,10 +142,10 @@ export function openPlants(
     return true;
   }
 
-  function change(next: Change): ResultOfChange<Change> {
+  function change(next: Change): Decision['result'] {
     const { store } = next;
-    const { result, position, effect } = decide(next, factsOf(store), rules);
-    if (effect === undefined || write(store, effect)) return [result, position];
+    const { result, effect } = decide(next, factsOf(store), rules);
+    if (effect === undefined || write(store, effect)) return result;
     // Another program has inserted a plant above the largest id of the store.
     const { position: before } = stores.of(store);
     stores.set(store, { position: before, lastId: findLargest.get(store)?.[0] ?? 0 });

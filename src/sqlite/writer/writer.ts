@@ -4,7 +4,7 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Change, ResultOfChange } from '../../plants/changes.ts';
+import type { Change, ChangeResults } from '../../plants/changes.ts';
 import {
   maxPendingWrites,
   outcomeUnknown,
@@ -57,8 +57,8 @@ export class Writer {
     this.#onDiskFailure = onDiskFailure;
   }
 
-  change<C extends Change>(change: C): Promise<ResultOfChange<C>> {
-    return this.write(pack(change)) as Promise<ResultOfChange<C>>; // the result of this change
+  change<C extends Change>(change: C): Promise<ChangeResults[C['kind']]> {
+    return this.write(pack(change)) as Promise<ChangeResults[C['kind']]>; // the result of this change
   }
 
   call<Name extends keyof Writes>(
