@@ -3,9 +3,11 @@
  * and the types of the client, which come from there.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
+import { rules, roles, shareAccesses, type GrantState } from '../src/access/access.ts';
+import { maxInvitationUses } from '../src/access/own-tokens.ts';
 import { NewShare, ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
+import { Role } from '../src/http/routes/users.ts';
 import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';
 import { cursorEnds } from '../src/log/feed.ts';
@@ -176,6 +178,19 @@ const Shares = Type.Object(
   },
 );
 
+const Invitation = Type.Optional(
+  Type.Object(
+    {
+      uses: Type.Integer({
+        minimum: 0,
+        maximum: maxInvitationUses,
+        description: 'How many tokens it can still create.',
+      }),
+    },
+    { description: 'Present if the token is an invitation, which only creates tokens.' },
+  ),
+);
+
 const Token = Type.Object(
   {
     id: Text('The public id of the token, which does not grant access.'),
@@ -187,6 +202,10 @@ const Token = Type.Object(
     ),
     scopes: Type.Array(Scope, { description: 'The operations that the token allows.' }),
     expiresAt: Type.Optional(Time('When the token expires (RFC 3339). Absent if it never does.')),
+    renewableUntil: Type.Optional(
+      Time('The latest expiry of a token that takes its place. Absent if it is that of the token.'),
+    ),
+    invitation: Invitation,
   },
   {
     description:
@@ -217,6 +236,10 @@ const OwnToken = Type.Object(
     lastUsedAt: Type.Optional(
       Time('When it was last used, to the minute. Absent if it was not used yet.'),
     ),
+    renewableUntil: Type.Optional(
+      Time('The latest expiry of a token that is created with it. Absent if it is its own.'),
+    ),
+    invitation: Invitation,
     token: Type.Optional(Text('The token itself. Present only when it is created: save it.')),
   },
   {
@@ -230,6 +253,55 @@ const OwnToken = Type.Object(
         current: false,
         createdAt: '2026-01-31T12:00:00.000Z',
         lastUsedAt: '2026-02-01T09:30:00.000Z',
+      },
+    ],
+  },
+);
+
+const User = Type.Object(
+  {
+    user: Text('The name of the user.'),
+    role: Role,
+    lastUsedAt: Type.Optional(
+      Time('When one of their tokens was last used, to the minute. Absent if none was used.'),
+    ),
+  },
+  {
+    description: 'A user of the store. Ignore members that you do not know.',
+    examples: [{ user: 'ann', role: 'member', lastUsedAt: '2026-02-01T09:30:00.000Z' }],
+  },
+);
+
+const UserRole = Type.Object(
+  { user: Text('Whose role it is.'), role: Role },
+  { description: 'A user and their role.', examples: [{ user: 'ann', role: 'member' }] },
+);
+
+const Decision = Type.Object(
+  {
+    allowed: Type.Boolean({ description: 'Whether the user can do it.' }),
+    rule: OneOf(rules, 'The reason.'),
+  },
+  { description: 'Whether a user can do something with a plant, and why.' },
+);
+
+const Access = Type.Object(
+  {
+    user: Text('The user in question.'),
+    plant: Id('The plant in question.'),
+    owner: Type.Optional(Text('Who owns it. Absent if there is no such plant.')),
+    read: Decision,
+    write: Decision,
+  },
+  {
+    description: 'What a user can do with a plant. Ignore members that you do not know.',
+    examples: [
+      {
+        user: 'bob',
+        plant: 42,
+        owner: 'alice',
+        read: { allowed: true, rule: 'share-for-reading' },
+        write: { allowed: false, rule: 'share-for-reading' },
       },
     ],
   },
@@ -424,7 +496,13 @@ export const schemas: Record<string, TSchema> = {
   Token,
   NewToken,
   OwnToken,
+  Invitation,
   Scope,
+  User,
+  UserRole,
+  Role,
+  Access,
+  Decision,
   Webhook,
   NewWebhook,
   WebhookTest,

@@ -10,11 +10,20 @@ import { plantReadOnly } from '../problem.ts';
 export const roles = ['member', 'manager'] as const;
 export type Role = (typeof roles)[number];
 
-export const scopes = ['plants:read', 'plants:write', 'shares:write', 'webhooks:write'] as const;
+export const scopes = [
+  'plants:read',
+  'plants:write',
+  'shares:write',
+  'webhooks:write',
+  'users:write',
+] as const;
 export type Scope = (typeof scopes)[number];
 
 /** What a token grants unless others are requested. */
 export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
+
+/** What the first token of a database grants, besides: it is that of a manager. */
+export const firstScopes: readonly Scope[] = [...defaultScopes, 'shares:write', 'users:write'];
 
 /** What a share allows with all plants of its owner: `write` includes `read`. */
 export const shareAccesses = ['read', 'write'] as const;
@@ -123,6 +132,10 @@ export interface Grant {
   readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
+  /** The latest expiry of tokens that are created with this one. Undefined if they need not expire. */
+  readonly renewableUntilMs: number | undefined;
+  /** If the token is an invitation, which only creates tokens: how many, and their scopes. */
+  readonly invitation: { readonly uses: number; readonly scopes: readonly Scope[] } | undefined;
 }
 
 /** A user as text: a key for what is counted or takes turns by user. */
@@ -195,14 +208,16 @@ export function accessTo({ write, scopes: granted }: ReadAccess, owner: number):
 }
 
 /** Why a user can access a plant (the first three), or why not. */
-export type Rule =
-  | 'owner'
-  | 'manager'
-  | 'share'
-  | 'share-for-reading'
-  | 'share-not-in-effect'
-  | 'no-access'
-  | 'no-plant';
+export const rules = [
+  'owner',
+  'manager',
+  'share',
+  'share-for-reading',
+  'share-not-in-effect',
+  'no-access',
+  'no-plant',
+] as const;
+export type Rule = (typeof rules)[number];
 
 /** A user and a plant. Users are given by name. */
 export interface Question {

@@ -172,11 +172,11 @@ function changesAfter(
 
 /** A share names the user who receives it. Who sees all plants does so without shares. */
 function changesAccess(
-  { event, name, owner }: FollowedChange,
+  { event, name, ownerBefore }: FollowedChange,
   { read, user, userName }: Reader,
 ): boolean {
   const isShare = event === 'shared' || event === 'share-changed' || event === 'share-ended';
-  const isReceived = name === userName || (name === everyone && owner !== user);
+  const isReceived = name === userName || (name === everyone && ownerBefore !== user);
   return isShare && isReceived && read !== 'all';
 }
 

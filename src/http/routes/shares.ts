@@ -26,9 +26,9 @@ export const ShareAccess = Type.Unsafe<Access>({
   examples: ['read'],
 });
 
-const user = {
+export const userParameter = {
   ...Name,
-  meaning: 'The name of the other user, who belongs to the same store.',
+  meaning: 'The name of a user of the same store.',
   examples: ['bob'],
 };
 export const NewShare = Type.Object(
@@ -41,7 +41,7 @@ export const NewShare = Type.Object(
   },
 );
 /** Without an example, so that samples show the first page. */
-const { examples: _, ...nameOfUser } = Name;
+export const { examples: _, ...nameOfUser } = Name;
 
 export const shareOperations = operationsOf('shares', {
   listShares: {
@@ -60,7 +60,7 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Lets another user of the store read all plants of the calling user, or also change, delete and restore them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do.',
     scopes: ['shares:write'],
-    params: strict({ user }),
+    params: strict({ user: userParameter }),
     body: NewShare,
     successes: {
       200: { description: 'The share existed, and has this access now.', schema: 'Share' },
@@ -73,7 +73,7 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Ends sharing between the calling user and the other user, in both directions. If you repeat the request, the response is 404.',
     scopes: ['shares:write'],
-    params: strict({ user }),
+    params: strict({ user: userParameter }),
     successes: { 204: { description: 'The share is ended.' } },
     problems: ['share-not-found'],
   },
