@@ -33,7 +33,7 @@ import type { WebhookStorage } from './webhooks/webhook.ts';
  * accepts no more writes, and the service exits (`isFailedSync`). A PostgreSQL server closes the connection, and
  * the writer checks the outcome when the server is back.
  *
- * Opening a storage throws Refusal (refusal.ts), to which cli/errors.ts adds what to type.
+ * Opening a storage throws Refusal (refusal.ts), and NoDatabase if there is none.
  *
  * Disposal waits for what is in progress and releases all resources. Call nothing afterwards.
  */

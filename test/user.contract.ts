@@ -192,11 +192,12 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
       await grant('alice', { store: `${store} elsewhere` });
       const alice = await grant('alice');
       const { caller: owner, tokenId: first } = alice;
+      const { store: number, user } = owner;
       const ids = [first];
       for (let made = 0; made < 4; made++) ids.push((await createOwn(storage, alice)).id);
       const seen: TokenRecord[] = [];
       for (;;) {
-        const query = { owner, after: seen.at(-1)?.position, limit: 2 };
+        const query = { store: number, user, after: seen.at(-1)?.id, limit: 2 };
         const page = await storage.identity.listTokens(query);
         if (page.length === 0) break;
         seen.push(...page);
@@ -216,18 +217,15 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         const lists = [cached, bob].map(async ({ caller }) => tokensOf(other, caller));
         return (await Promise.all(lists)).flat().map(({ lastUsedAtMs }) => lastUsedAtMs);
       };
-      const use = ({ tokenHash: hash, caller: { store } }: Grant, usedAtMs: number) => ({
-        hash,
-        store,
-        usedAtMs,
-      });
+      const record = async (usedAtMs: number, ...tokens: readonly Uint8Array[]) =>
+        storage.identity.recordUses(cached.caller.store, usedAtMs, tokens);
       assert.deepEqual(await lastUses(), [undefined, undefined]);
-      await other.identity.recordUses([use(bob, 120_000), use(cached, 60_000)]);
+      await record(120_000, bob.tokenHash);
+      await record(60_000, cached.tokenHash);
       assert.deepEqual(await lastUses(), [60_000, 120_000]);
-      await storage.identity.recordUses([use(cached, 180_000)]);
-      const unknown = { ...use(cached, 9), hash: randomBytes(tokenHashBytes) };
-      await storage.identity.recordUses([use(cached, 60_000), unknown]);
-      await storage.identity.recordUses([]);
+      await record(180_000, cached.tokenHash);
+      await record(60_000, cached.tokenHash, randomBytes(tokenHashBytes));
+      await record(60_000);
       assert.deepEqual(await lastUses(), [180_000, 120_000]);
       assert.equal(await alice.grant(), cached, 'the same object');
     });
@@ -529,6 +527,6 @@ async function grantBelow(
   return grant;
 }
 
-function tokensOf({ identity }: Storage, owner: Identity): Promise<TokenRecord[]> {
-  return identity.listTokens({ owner, limit: 1_000 });
+function tokensOf({ identity }: Storage, { store, user }: Identity): Promise<TokenRecord[]> {
+  return identity.listTokens({ store, user, limit: 1_000 });
 }

@@ -1,4 +1,4 @@
-import type { Credential, Grant, Identity, Role, Scope } from './access.ts';
+import type { Credential, Grant, Role, Scope } from './access.ts';
 import type { OwnToken } from './own-tokens.ts';
 
 /** The users of a storage (storage.ts), and the tokens that identify them. `request` is the id of a request, for the log. */
@@ -33,7 +33,7 @@ export interface IdentityStorage {
     request?: string,
   ): Promise<StoredToken | undefined>;
 
-  /** Tokens of one user, of one store or of all, in ascending order of their position. */
+  /** Tokens of a store, or of one of its users, in ascending order of their ids. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
 
   /**
@@ -48,8 +48,8 @@ export interface IdentityStorage {
     request?: string,
   ): Promise<TokenRecord | undefined>;
 
-  /** Stores when tokens were last used. No cached grant becomes stale. A later time is never replaced. */
-  recordUses(uses: readonly TokenUse[]): Promise<void>;
+  /** Stores when tokens of a store were last used. No cached grant becomes stale. A later time is never replaced. */
+  recordUses(store: number, usedAtMs: number, hashes: readonly Uint8Array[]): Promise<void>;
 }
 
 /** Times are in milliseconds since the Unix epoch. */
@@ -71,19 +71,12 @@ export interface CreatedToken {
 }
 
 export interface TokenQuery {
-  /** Only tokens of the store with this name. */
-  store?: string | undefined;
-  /** Only tokens of this user. */
-  owner?: Identity | undefined;
-  /** Only tokens after this position. */
-  after?: TokenPosition | undefined;
-  limit: number;
-}
-
-/** The place of a token in every list: by the number of its store, then by its hash. */
-export interface TokenPosition {
   store: number;
-  hash: Uint8Array;
+  /** Only tokens of this user. */
+  user?: number | undefined;
+  /** Only tokens after the one with this id, which need not exist any more. */
+  after?: string | undefined;
+  limit: number;
 }
 
 export interface StoredToken extends Omit<OwnToken, 'hash'> {
@@ -94,14 +87,7 @@ export interface StoredToken extends Omit<OwnToken, 'hash'> {
 
 export interface TokenRecord extends StoredToken {
   id: string;
-  position: TokenPosition;
   store: string;
   user: string;
   role: Role;
-}
-
-export interface TokenUse {
-  hash: Uint8Array;
-  store: number;
-  usedAtMs: number;
 }

@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import type { Archive } from '../copy/archive.ts';
 import { Problem } from '../problem.ts';
 import type { PostgresStorage } from '../postgres/storage.ts';
-import { UsageError, Refusal } from '../refusal.ts';
+import { NoDatabase, Refusal, UsageError } from '../refusal.ts';
 import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
@@ -44,8 +44,7 @@ export async function openExisting(
   try {
     return await openStorage(url, { ...options, create: false });
   } catch (error) {
-    const kind = error instanceof Refusal ? error.kind : undefined;
-    if (kind === 'no-file' || kind === 'missing-schema') return undefined;
+    if (error instanceof NoDatabase) return undefined;
     throw error;
   }
 }

@@ -2,7 +2,7 @@
  * Why a command failed, and what a person can do about it: messages without secrets, and the exit status.
  */
 import { Problem } from '../problem.ts';
-import { StorageFailure, UsageError, Refusal, type RefusalKind } from '../refusal.ts';
+import { StorageFailure, UsageError, Refusal } from '../refusal.ts';
 import { redactTokens } from '../access/token.ts';
 import { systemReason } from '../shared/system-errors.ts';
 
@@ -19,7 +19,7 @@ export function exitStatusOf(error: unknown): number {
  * shown instead.
  */
 export function reasonOf(error: unknown): string | undefined {
-  if (error instanceof Refusal) return messageOf(error);
+  if (error instanceof Refusal) return error.message;
   if (error instanceof Problem) {
     if (error.kind === 'internal-error') return undefined;
     return error.cause === undefined ? error.detail : `${error.detail} Cause: ${causeOf(error)}.`;
@@ -30,37 +30,11 @@ export function reasonOf(error: unknown): string | undefined {
 
 /** The message of the innermost cause. */
 export function causeOf(error: unknown): string {
-  if (error instanceof Refusal) return messageOf(error);
+  if (error instanceof Refusal) return error.message;
   if (error instanceof Error && error.cause !== undefined) return causeOf(error.cause);
   // A host with several addresses has an error for each.
   if (error instanceof AggregateError) return error.errors.map(causeOf).join(', ');
   return error instanceof Error ? error.message : String(error);
-}
-
-/** What to do if a storage cannot be used. */
-const advice: Record<RefusalKind, string> = {
-  'no-file': 'Run the command in the folder of the database, or set its path with --database.',
-  'unusable-path': 'Choose another path.',
-  'not-writable': 'Fix the permissions, or choose another path with --database.',
-  'not-a-file': 'Choose a database file with --database.',
-  'foreign-file': 'Choose another file with --database.',
-  'replaced-file':
-    'Put the original file back. To use the new one instead, move it to another folder, and the files -wal and -shm ' +
-    'to the original. Then restore the new one with "npx plant-store restore".',
-  'newer-schema': 'Update Plant Store, or choose another database.',
-  'missing-schema': 'Create its tables with "npx plant-store migrate".',
-  'file-exists': 'Choose another name.',
-  'not-a-backup': 'Choose another file.',
-  'missing-database': 'Create it with createdb.',
-  'tls-unsupported':
-    'Enable TLS on the server. If nobody else can read the network traffic, you can add ?sslmode=disable to the address instead.',
-  'certificate-of-other-host': 'Use a host name that the certificate covers in the address.',
-  'unknown-authority': 'Add the CA certificate to the address with ?sslrootcert=FILE.',
-};
-
-/** The message of a refusal, followed by what to do about it. */
-export function messageOf({ message, kind }: Refusal): string {
-  return kind === undefined ? message : `${message} ${advice[kind]}`;
 }
 
 /** Returns a handler for a failed import of an optional package, which refuses if the package is not installed. */

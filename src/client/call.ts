@@ -67,7 +67,7 @@ export class Call {
   outcomeUnknown = false;
   /** Whether the call can use another token if the service refuses the first one. */
   canRenewToken = true;
-  /** How long the service can hold a request before it responds. */
+  /** How long the service can hold the request before it responds. One that it holds is not repeated. */
   waitSeconds = 0;
   readonly #transport: Transport;
   readonly #effect: Effect;
@@ -110,7 +110,7 @@ export class Call {
           if (await this.#renewToken(this.#token)) continue;
         }
         const canRepeat = this.#effect !== 'once' || !error.outcomeUnknown;
-        if (!isTemporary(error) || !canRepeat) throw error;
+        if (this.waitSeconds > 0 || !isTemporary(error) || !canRepeat) throw error;
         this.outcomeUnknown ||= error.outcomeUnknown;
         await this.#waitAfter(error, retries++, deadlineMs);
       }

@@ -14,12 +14,11 @@ import { isCreated, isUpdated, unlessDone } from './lost-response.ts';
 import {
   batchOf,
   follow,
-  waitSeconds,
   type ChangeBatch,
   type ChangesOptions,
   type ChangeWith,
 } from './follow.ts';
-import { startMirror, type Mirror, type MirrorOptions } from './mirror.ts';
+import type { Mirror, MirrorOptions } from './mirror.ts';
 import {
   baseOf,
   maxTimeoutMs,
@@ -59,7 +58,6 @@ export type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
 export type { Mirror, MirrorOptions } from './mirror.ts';
 export type { CallOptions, PlantStoreOptions, ResponseInfo, TokenSource } from './options.ts';
 export { PlantStoreError, type AnyProblemKind, type ClientProblemKind } from './problem.ts';
-export { verifyWebhook, WebhookError, type WebhookHeaders } from './webhook.ts';
 export type * from './types.ts'; // except Plant, which fields.ts replaces
 
 /** Maximum number of plants, tokens or other users in a page. */
@@ -234,7 +232,7 @@ export class PlantStore {
     const patient = this.#patient();
     return follow(
       () => this.#changesAfter(options.after, options),
-      (after) => patient.#changesAfter(after, options, waitSeconds),
+      (after, wait) => patient.#changesAfter(after, options, wait),
       options.signal,
     );
   }
@@ -243,6 +241,7 @@ export class PlantStore {
   async mirror<const F extends Fields = DefaultFields>(
     options: MirrorOptions<F> = {},
   ): Promise<Mirror<F>> {
+    const { startMirror } = await import('./mirror.ts'); // most programs load no mirror
     return startMirror(this, this.#patient(), options);
   }
 
@@ -312,12 +311,12 @@ export class PlantStore {
   #changesAfter<F extends Fields>(
     after: string | undefined,
     { fields, signal, ...options }: ChangesOptions<F>,
-    wait?: number,
+    wait = 0,
   ): Promise<ChangeBatch<F>> {
-    const query = { after, limit: limitOf(options), wait, fields };
+    const query = { after, limit: limitOf(options), wait: wait || undefined, fields };
     const address = this.#address(['changes'], query);
     return this.#call('read', { signal }, async (call) => {
-      call.waitSeconds = wait ?? 0;
+      call.waitSeconds = wait;
       return batchOf(await call.send<ChangeWith<F>[]>('GET', address));
     });
   }

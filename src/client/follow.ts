@@ -1,16 +1,18 @@
 /**
  * Follows the changes of a store with a cursor. A request waits in the service until there is a change.
  */
-import type { Reply } from './call.ts';
+import { pauseMs, type Reply } from './call.ts';
+import type { PlantStore } from './client.ts';
 import type { DefaultFields, Fields, PlantWith } from './fields.ts';
+import { isProblem, type PlantStoreError } from './problem.ts';
 import { arrayOf, cursorOf, positionOf } from './reply.ts';
 import type { Change } from './types.ts';
 import { pause } from './waiting.ts';
 
 /** How long the service holds a request if there is no change. */
-export const waitSeconds = 25;
+const waitSeconds = 25;
 
-/** How long a request without changes takes at least: a service that stops, or a proxy, can respond at once. */
+/** How long a request without changes takes at least: a service that stops, or a proxy, can end it at once. */
 const minWaitMs = 1_000;
 
 /** A change to a plant, and the plant as it is now. */
@@ -39,10 +41,10 @@ export interface ChangesOptions<F extends Fields> {
   signal?: AbortSignal | undefined;
 }
 
-/** The first batch is that of `begin`. After it, `next` waits for changes. */
+/** The first batch is that of `begin`. After it, `request` waits for changes. */
 export async function* follow<F extends Fields>(
   begin: () => Promise<ChangeBatch<F>>,
-  next: (after: string) => Promise<ChangeBatch<F>>,
+  request: (after: string, wait: number) => Promise<ChangeBatch<F>>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<ChangeBatch<F>, never, void> {
   let batch = await begin();
@@ -51,10 +53,42 @@ export async function* follow<F extends Fields>(
     const { after } = batch;
     do {
       const startMs = performance.now();
-      batch = await next(after);
+      batch = await request(after, waitSeconds).catch((error: unknown) => {
+        if (signal?.aborted === true || isProblem(error, 'cursor-ended')) throw error;
+        return request(after, 0); // proxies end requests that wait: this one shows whether there is a problem
+      });
       const tookMs = performance.now() - startMs;
       if (batch.after === after && tookMs < minWaitMs) await pause(minWaitMs - tookMs, signal);
     } while (batch.after === after);
+  }
+}
+
+/** A batch that can come after missing changes. */
+export type NewBatch<F extends Fields = DefaultFields> = ChangeBatch<F> & {
+  /** The problem because of which the cursor is a new one. Changes before it can be missing. */
+  reset: PlantStoreError | undefined;
+};
+
+/** The changes without end: if a cursor has ended, a new one begins. */
+export async function* followAnew<F extends Fields>(
+  store: PlantStore,
+  { after, ...options }: ChangesOptions<F>,
+): AsyncGenerator<NewBatch<F>, never, void> {
+  let cursor = after;
+  let reset: PlantStoreError | undefined;
+  for (let resets = 0; ;) {
+    try {
+      for await (const batch of store.changes({ ...options, after: cursor })) {
+        yield { ...batch, reset };
+        if (reset === undefined) resets = 0;
+        reset = undefined;
+      }
+    } catch (error) {
+      if (!isProblem(error, 'cursor-ended')) throw error;
+      [cursor, reset] = [undefined, error];
+      // Shares can come and go all the time.
+      if (resets++ > 0) await pause(pauseMs(error, resets), options.signal);
+    }
   }
 }
 

@@ -1,19 +1,12 @@
 /**
  * A copy of the list that follows the store. Its cursor is older than its list, so every change is in one of them.
  */
-import { pauseMs } from './call.ts';
 import type { PlantStore } from './client.ts';
-import {
-  defaultFields,
-  select,
-  type DefaultFields,
-  type Fields,
-  type PlantWith,
-} from './fields.ts';
-import type { ChangeBatch, ChangesOptions, ChangeWith } from './follow.ts';
-import { isProblem, type PlantStoreError } from './problem.ts';
+import { defaultFields, select, type Fields, type PlantWith } from './fields.ts';
+import { followAnew, type ChangesOptions, type ChangeWith } from './follow.ts';
+import { isProblem } from './problem.ts';
 import type { PlantField } from './types.ts';
-import { pause, unlessAborted } from './waiting.ts';
+import { unlessAborted } from './waiting.ts';
 
 export interface MirrorOptions<F extends Fields> {
   /** Which fields a plant has; by default `name` and `tag`. */
@@ -37,33 +30,6 @@ export interface Mirror<F extends Fields> {
    * first, or the database is restored, because the change can then be lost.
    */
   until(position?: number, options?: { signal?: AbortSignal | undefined }): Promise<void>;
-}
-
-export type NewBatch<F extends Fields = DefaultFields> = ChangeBatch<F> & {
-  /** The problem because of which the cursor is a new one. Changes before it can be missing. */
-  reset: PlantStoreError | undefined;
-};
-
-/** The changes without end: if a cursor has ended, a new one begins. */
-export async function* followAnew<F extends Fields>(
-  store: PlantStore,
-  { after, ...options }: ChangesOptions<F>,
-): AsyncGenerator<NewBatch<F>, never, void> {
-  let cursor = after;
-  let reset: PlantStoreError | undefined;
-  for (let resets = 0; ; resets++) {
-    try {
-      for await (const batch of store.changes({ ...options, after: cursor })) {
-        yield { ...batch, reset };
-        if (reset === undefined) resets = 0;
-        reset = undefined;
-      }
-    } catch (error) {
-      if (!isProblem(error, 'cursor-ended')) throw error;
-      [cursor, reset] = [undefined, error];
-      await pause(pauseMs(error, resets), options.signal); // shares can come and go all the time
-    }
-  }
 }
 
 /** `patient` is the same client as `store`, with retries without end. Resolves once the mirror has all plants. */

@@ -233,48 +233,6 @@ export interface Decision {
     | 'no-plant';
 }
 
-/** A webhook of the calling user. Ignore members that you do not know. */
-export interface Webhook {
-  /** Its id. */
-  id: string;
-  /** Where messages are sent. */
-  url: string;
-  /** `failing`: the last attempt failed, and there will be another one. `retired`: nothing is sent any more. */
-  state: 'active' | 'failing' | 'retired';
-  /** The receiver has all changes up to this cursor of `GET /changes`. */
-  after: string;
-  /** How many changes of the store there are after it, including those that the user cannot see. */
-  lag: number;
-  /** The status of the last response of the receiver. Absent if there was none. */
-  status?: number;
-  /** Why the last attempt got no response. */
-  error?: string;
-  /** Since when every attempt has failed. */
-  failingSince?: string;
-  /** When the next attempt is due. */
-  nextAttemptAt?: string;
-  /** Why the webhook is retired. */
-  reason?: string;
-  /** The key of the signatures. Present only when the webhook is created: save it. */
-  secret?: string;
-}
-
-/** The webhook to create. A JSON object with the fields url and after. */
-export interface NewWebhook {
-  /** Where to send messages. An http or https URL of at most 2000 characters, without a user name or a fragment. */
-  url: string;
-  /** Which changes to send: those after this cursor, or by default those from now on. A cursor of `GET /changes`. */
-  after?: string;
-}
-
-/** How the receiver has responded to a test. Ignore members that you do not know. */
-export interface WebhookTest {
-  /** The status of the response. Absent if there was none. */
-  status?: number;
-  /** Why there was no response. */
-  error?: string;
-}
-
 /** A message to a webhook. Ignore members and types that you do not know. */
 export interface WebhookMessage {
   /** `plants.changed`: changes, as `GET /changes` lists them. `plants.reset`: changes are missing, so list all plants again. `webhook.test`: nothing has happened. */

@@ -30,7 +30,7 @@ export async function within<T>(
 }
 
 /** The signal of those who have none. */
-export const neverAborts = new AbortController().signal;
+const neverAborts = new AbortController().signal;
 
 /** Waits. Throws the reason of the signal if it aborts. */
 export async function pause(ms: number, signal = neverAborts): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { DatabaseError } from 'pg';
 import { Problem, storageFull, storageUnavailable } from '../problem.ts';
-import { Refusal, type RefusalKind } from '../refusal.ts';
+import { Refusal } from '../refusal.ts';
 
 /** The server is not available now. pg has no class or code for that. */
 export class Unavailable extends Error {}
@@ -128,8 +128,8 @@ export function problemOf(error: unknown): unknown {
 /** The Refusal for an error that a person has to fix, because waiting does not help. Otherwise undefined. */
 export function refusalFor(error: unknown): Refusal | undefined {
   const code = codeOf(error) ?? systemCodeOf(error);
-  const [, reason, kind] = refusals.find(([codes]) => codes.test(code)) ?? [];
-  return reason === undefined ? undefined : new Refusal(reason, { kind, cause: error });
+  const [, reason] = refusals.find(([codes]) => codes.test(code)) ?? [];
+  return reason === undefined ? undefined : new Refusal(reason, { cause: error });
 }
 
 /** A message of pg, which has no code for this. */
@@ -139,25 +139,26 @@ const noTlsMessage = 'The server does not support SSL connections';
 export const poolerReason =
   'The database connection does not accept or keep the time limits of its session. Connect to the server itself, not to a pooler such as PgBouncer.';
 
-const refusals: readonly (readonly [codes: RegExp, reason: string, kind?: RefusalKind])[] = [
+const refusals: readonly (readonly [codes: RegExp, reason: string])[] = [
   [/^08P01$/, poolerReason], // PgBouncer refuses startup parameters with it
   [/^28/, 'The database server refuses the user or the password in the address. Check both.'],
-  [/^3D000$/, 'The server has no database with the name in the address.', 'missing-database'],
+  [/^3D000$/, 'The server has no database with the name in the address. Create it with createdb.'],
   [
     /^42501$/,
     'The user in the address lacks a privilege that Plant Store needs. Grant CREATE on the database.',
   ],
   [
     /ALTNAME/,
-    "The database server's certificate is not valid for this host.",
-    'certificate-of-other-host',
+    "The database server's certificate is not valid for this host. Use a host name that the certificate covers in the address.",
   ],
-  [/^NO_TLS$/, 'The database server does not support TLS.', 'tls-unsupported'],
+  [
+    /^NO_TLS$/,
+    'The database server does not support TLS. Enable TLS on the server. If nobody else can read the network traffic, you can add ?sslmode=disable to the address instead.',
+  ],
   [/CERT_HAS_EXPIRED/, "The database server's certificate has expired. Renew it."],
   [
     /CERT|SIGNATURE|ISSUER/,
-    "The database server's certificate cannot be verified.",
-    'unknown-authority',
+    "The database server's certificate cannot be verified. Add the CA certificate to the address with ?sslrootcert=FILE.",
   ],
 ];
 

@@ -77,8 +77,8 @@ export class Migrations {
 
   #newerSchema(version: number, name: string): Refusal {
     return new Refusal(
-      `${name} was written by a newer Plant Store (schema ${version}, this version supports up to ${this.newest}).`,
-      { kind: 'newer-schema' },
+      `${name} was written by a newer Plant Store (schema ${version}, this version supports up to ${this.newest}). ` +
+        'Update Plant Store, or choose another database.',
     );
   }
 }

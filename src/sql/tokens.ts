@@ -23,9 +23,6 @@ import { sql, type Query } from './statement.ts';
 import { ensureUser, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
-/** Stores whose uses are written at once: in one commit on SQLite. The writes of requests come between. */
-const maxUseWrites = 64;
-
 const tokenColumns =
   'scopes, label, created_at, expires_at, revoked_at, last_used_at, renewable_until, uses, family';
 const recordsFrom = (tokens: string) => `
@@ -69,9 +66,6 @@ export const tokenSql = {
   spend: sql`UPDATE plant_store.tokens SET uses = uses - 1 WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
-  listAll: sql<RecordRow>`
-    ${selectRecords} WHERE (tokens.store, hash) > ($1, $2)
-    ORDER BY tokens.store, hash LIMIT $3`,
   listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
   listUser: sql<RecordRow>`
     ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
@@ -187,14 +181,13 @@ export const tokenWrites = {
         const tag = formatScopes(record.scopes);
         return {
           result: { ...record, revokedAtMs },
-          writes: () => [[tokenSql.revoke, [store, record.position.hash, revokedAtMs]]],
+          writes: () => [[tokenSql.revoke, [store, row[1], revokedAtMs]]],
           entries: [{ event: 'token-revoked', owner, name: id, tag }],
         };
       },
     });
   },
 
-  /** Uses in one minute. */
   recordUses: (store: number, usedAtMs: number, hashes: readonly Uint8Array[]) =>
     writeOf({
       store,
@@ -255,21 +248,12 @@ export function openTokens(engine: Engine): TokenStorage {
 
     createOwnToken: (...args) => engine.write('createOwnToken', ...args),
 
-    async listTokens({ store: name, owner, after, limit }) {
-      const hash = after?.hash ?? noHash;
-      if (owner !== undefined) {
-        const { store, user } = owner;
-        const rows = await engine.read(store, tokenSql.listUser, [store, hash, limit, user]);
-        return rows.map(toRecord);
-      }
-      if (name === undefined) {
-        const values = [after?.store ?? 0, hash, limit];
-        return (await engine.read(undefined, tokenSql.listAll, values)).map(toRecord);
-      }
-      const store = await engine.findStore(name);
-      if (store === undefined) return [];
-      const rows = await engine.read(store, tokenSql.listStore, [store, hash, limit]);
-      return rows.map(toRecord);
+    async listTokens({ store, user, after = '', limit }) {
+      const values = [store, rangeOf(after)?.last ?? noHash, limit];
+      const rows = await (user === undefined
+        ? engine.read(store, tokenSql.listStore, values)
+        : engine.read(store, tokenSql.listUser, [...values, user]));
+      return rows.map((row) => readRecord(row).record);
     },
 
     async revokeToken(id, revokedAtMs, by, request) {
@@ -278,22 +262,7 @@ export function openTokens(engine: Engine): TokenStorage {
       return engine.write('revokeToken', store, id, revokedAtMs, by, request);
     },
 
-    async recordUses(uses) {
-      const together = Map.groupBy(uses, ({ store, usedAtMs }) => `${store} ${usedAtMs}`);
-      const groups = [...together.values()];
-      const failures: unknown[] = [];
-      for (let at = 0; at < groups.length; at += maxUseWrites) {
-        const writes = groups.slice(at, at + maxUseWrites).map((group) => {
-          const [{ store, usedAtMs } = { store: 0, usedAtMs: 0 }] = group; // it has at least one
-          const hashes = group.map(({ hash }) => hash);
-          return engine.write('recordUses', store, usedAtMs, hashes).catch((error: unknown) => {
-            failures.push(error); // other stores can be on other servers
-          });
-        });
-        await Promise.all(writes);
-      }
-      if (failures.length > 0) throw failures[0];
-    },
+    recordUses: (...args) => engine.write('recordUses', ...args),
   };
 }
 
@@ -304,8 +273,7 @@ const noTokens = { first: noHash, last: noHash };
 /** The record of a token, the number of its user, and its line. */
 function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line: string | null } {
   const [number, hash, store, user, role, owner, ...token] = row;
-  const place = { id: tokenId(hash, number), position: { store: number, hash } };
-  const record = { ...place, store, user, role, ...storedToken(token) };
+  const record = { id: tokenId(hash, number), store, user, role, ...storedToken(token) };
   return { record, owner, line: token[8] };
 }
 
@@ -318,8 +286,4 @@ function storedToken(row: TokenRow): StoredToken {
     ...{ scopes: parseScopes(scopes), label, createdAtMs, expiresAtMs, revokedAtMs },
     ...{ lastUsedAtMs, renewableUntilMs, uses },
   };
-}
-
-function toRecord(row: RecordRow): TokenRecord {
-  return readRecord(row).record;
 }

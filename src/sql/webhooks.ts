@@ -5,13 +5,15 @@ import { randomInt } from 'node:crypto';
 import type { Identified } from '../access/access.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
+import { scan } from '../shared/scan.ts';
 import { maxDueAtMs, maxWebhooks } from '../webhooks/webhook.ts';
 import type { Webhook, WebhookKey, WebhookStorage } from '../webhooks/webhook.ts';
 import { findGrant, grantOf } from './grants.ts';
-import { sql } from './statement.ts';
+import { sql, type Row, type Statement } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
 const maxVersion = 2 ** 48 - 1; // the largest range of randomInt
+const maxTimeMs = Number.MAX_SAFE_INTEGER;
 
 type WebhookRow = readonly [
   store: number,
@@ -30,11 +32,6 @@ const selectRows = `
       SELECT users.name FROM plant_store.users
       WHERE users.store = $1 AND users.id = webhooks.user_id), ${lastOf('$1')}
     FROM plant_store.webhooks WHERE webhooks.store = $1 AND webhooks.user_id = $2`;
-// Of all stores, and only from the index. A join could read the table of stores, even if there are no webhooks.
-const selectDue = (condition: string) => `
-    SELECT store, user_id, id FROM plant_store.webhooks
-    WHERE due_at NOT BETWEEN $1 AND $2 AND ${condition} ORDER BY due_at LIMIT $3`;
-
 export const webhookColumns = ['store', 'user_id', 'id', 'version', 'due_at', 'sent', 'state'];
 const one = 'store = $1 AND user_id = $2 AND id = $3';
 
@@ -54,16 +51,28 @@ export const webhookSql = {
   find: sql<WebhookRow>`${selectRows} AND webhooks.id = $3`,
 };
 
-export const dueSql = {
-  withMessage: sql<WebhookKey>`${selectDue('sent < 0')}`,
-  without: sql<WebhookKey>`${selectDue(`sent >= 0 AND sent < ${lastOf('webhooks.store')}`)}`,
+const maxStep = 1_000;
+const endOfIds = 'g'; // they are hexadecimal
+
+/** Of all stores, and only from the index: a join could read the table of stores, even if there are no webhooks. */
+export const searchSql = {
+  endOfStep: sql<readonly [id: string]>`
+    SELECT id FROM plant_store.webhooks WHERE due_at = 0 AND id > $1
+    ORDER BY id LIMIT 1 OFFSET ${maxStep - 1}`,
+  changed: sql<WebhookKey>`
+    SELECT store, user_id, id FROM plant_store.webhooks
+    WHERE due_at = 0 AND id > $1 AND id <= $2 AND sent < ${lastOf('webhooks.store')}
+    ORDER BY id LIMIT $3`,
+  due: sql<WebhookKey>`
+    SELECT store, user_id, id FROM plant_store.webhooks
+    WHERE due_at BETWEEN $1 AND $2 ORDER BY due_at LIMIT $3`,
 };
 
 /** The values of the columns, with a version that was never used before. */
 function rowOf({ store, user, id, ...webhook }: Webhook) {
   const { version: _, userName: _name, lastPosition: _last, ...state } = webhook;
   const dueAtMs = state.retired === undefined ? state.dueAtMs : null;
-  const sent = state.message === undefined ? (parseCursor(state.cursor)?.position ?? 0) : -1;
+  const sent = parseCursor(state.cursor)?.position ?? 0;
   return [store, user, id, randomInt(1, maxVersion), dueAtMs, sent, JSON.stringify(state)] as const;
 }
 
@@ -72,8 +81,12 @@ export const webhookWrites = {
     writeOf({
       store: row[0],
       by,
-      reads: [[webhookSql.count, row.slice(0, 2)]],
-      decide([[[count] = [0]]]) {
+      reads: [
+        [webhookSql.version, row.slice(0, 3)],
+        [webhookSql.count, row.slice(0, 2)],
+      ],
+      decide([committed, [[count] = [0]]]) {
+        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
         if (count >= maxWebhooks) throw tooManyWebhooks();
         return { result: undefined, writes: () => [[webhookSql.add, row]] };
       },
@@ -95,11 +108,8 @@ export const webhookWrites = {
     writeOf({
       store: key[0],
       by,
-      reads: [[webhookSql.version, key]],
-      decide: ([found]) => ({
-        result: found.length > 0,
-        writes: () => [[webhookSql.remove, key]],
-      }),
+      reads: [],
+      decide: () => ({ result: undefined, writes: () => [[webhookSql.remove, key]] }),
     }),
 };
 
@@ -109,10 +119,20 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return (await engine.read(store, webhookSql.list, [store, user])).map(webhookOf);
     },
 
-    async due(nowMs, hasMessage, limit) {
-      const values = [nowMs + 1, maxDueAtMs(nowMs, hasMessage), limit];
-      const statement = hasMessage ? dueSql.withMessage : dueSql.without;
-      return [...(await engine.read(undefined, statement, values))];
+    changed: (after, limit) =>
+      scan({ after, limit }, async (from, max) => {
+        const search = <R extends Row>(statement: Statement<R>, ...values: unknown[]) =>
+          engine.read(undefined, statement, [from, ...values], 'webhooks');
+        const [[end] = []] = await search(searchSql.endOfStep);
+        const rows = await search(searchSql.changed, end ?? endOfIds, max + 1);
+        return { rows, scannedTo: end };
+      }),
+
+    async due(nowMs, limit) {
+      const search = (...range: number[]) =>
+        engine.read(undefined, searchSql.due, [...range, limit]);
+      const [due, tooLate] = [search(1, nowMs), search(maxDueAtMs(nowMs) + 1, maxTimeMs)];
+      return [...(await due), ...(await tooLate)].slice(0, limit);
     },
 
     async find(key) {
@@ -131,8 +151,13 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return found?.[0] === version ? { ...webhook, version } : undefined;
     },
 
-    remove: ({ store, user, identified }, id) =>
-      engine.write('removeWebhook', [store, user, id], identified),
+    async remove({ store, user, identified }, id) {
+      const key = [store, user, id] as const;
+      const isThere = (await engine.read(store, webhookSql.version, key)).length > 0;
+      // The write can be repeated after a lost COMMIT, so it does not decide what its caller is told.
+      await engine.write('removeWebhook', key, identified);
+      return isThere;
+    },
 
     /** By the rows and the rule of every caller, as if the provider of sign-on had just issued a token. */
     async readerOf({ store, user, userName }) {

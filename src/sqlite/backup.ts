@@ -48,9 +48,9 @@ export async function backupDatabase(
 ): Promise<void> {
   try {
     if (lstatSync(file, { throwIfNoEntry: false }) !== undefined) {
-      throw new Refusal(`${file} already exists, and a backup never overwrites a file.`, {
-        kind: 'file-exists',
-      });
+      throw new Refusal(
+        `${file} already exists, and a backup never overwrites a file. Choose another name.`,
+      );
     }
     refuseLeftovers(file);
     using partial = new TemporaryFile(file);
@@ -75,7 +75,7 @@ export async function restoreDatabase(
   try {
     const path = realPath(target); // a symbolic link to it stays
     if (path === realPath(file)) {
-      throw new Refusal(`${file} is the database that it would replace.`, { kind: 'not-a-backup' });
+      throw new Refusal(`${file} is the database that it would replace. Choose another file.`);
     }
     const exists = existsSync(path);
     if (!exists) refuseLeftovers(path);
@@ -110,7 +110,7 @@ function lockDatabase(path: string): DatabaseSync {
 function openBackup(file: string): DatabaseSync {
   try {
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) {
-      throw new Refusal(`There is no backup at ${file}.`, { kind: 'not-a-backup' });
+      throw new Refusal(`There is no backup at ${file}. Choose another file.`);
     }
     using opening = new DisposableStack();
     const source = opening.use(new DatabaseSync(file, { readOnly: true }));
@@ -126,7 +126,7 @@ function openBackup(file: string): DatabaseSync {
 }
 
 function notABackup(file: string, reason = ''): Refusal {
-  return new Refusal(`${file} is not a Plant Store backup${reason}.`, { kind: 'not-a-backup' });
+  return new Refusal(`${file} is not a Plant Store backup${reason}. Choose another file.`);
 }
 
 /** A file that passes SQLite's integrity check can still have another schema, or violate foreign keys. */
@@ -138,8 +138,7 @@ function refuseForeignContent(copiedFile: string, original: string): void {
   if (orphan !== undefined) {
     throw new Refusal(
       `${original} is not a complete backup: a row of ${String(orphan['table'])} refers to a missing row ` +
-        `of ${String(orphan['parent'])}.`,
-      { kind: 'not-a-backup' },
+        `of ${String(orphan['parent'])}. Choose another file.`,
     );
   }
 }

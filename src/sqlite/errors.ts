@@ -2,7 +2,7 @@
  * What errors of SQLite and of the file system mean, by their codes (sqlite.org/rescode.html), never by message.
  */
 import { outcomeUnknown, storageFull, storageUnavailable } from '../problem.ts';
-import { Refusal, type RefusalKind } from '../refusal.ts';
+import { Refusal } from '../refusal.ts';
 import { systemCode, systemReason } from '../shared/system-errors.ts';
 
 export const resultCode = {
@@ -76,33 +76,38 @@ export function failedSync(cause: unknown): Refusal {
   return new Refusal(message, { cause });
 }
 
+export const fixPermissions = 'Fix the permissions, or choose another path with --database.';
+export const chooseAnother = 'Choose another path.';
+
 /** In words that people can act on. They follow the path of a file. */
-const reasons: Record<number, readonly [reason: string, kind?: RefusalKind]> = {
-  [resultCode.busy]: ['is in use. Stop every process that has it open, and try again.'],
-  [resultCode.readOnly]: ['is read-only.', 'not-writable'],
-  [resultCode.ioError]: ['cannot be read or written: the disk reports an error. Check the disk.'],
-  [resultCode.corrupt]: ['is damaged. Keep this file, and restore a backup to another path.'],
-  [resultCode.full]: ['cannot be written: the disk is full. Free some space and try again.'],
-  [resultCode.cannotOpen]: ['cannot be opened. Check the path and its permissions.'],
-  [resultCode.notADatabase]: ['is not an SQLite database.', 'foreign-file'],
+const reasons: Record<number, string> = {
+  [resultCode.busy]: 'is in use. Stop every process that has it open, and try again.',
+  [resultCode.readOnly]: `is read-only. ${fixPermissions}`,
+  [resultCode.ioError]: 'cannot be read or written: the disk reports an error. Check the disk.',
+  [resultCode.corrupt]: 'is damaged. Keep this file, and restore a backup to another path.',
+  [resultCode.full]: 'cannot be written: the disk is full. Free some space and try again.',
+  [resultCode.cannotOpen]: 'cannot be opened. Check the path and its permissions.',
+  [resultCode.notADatabase]: 'is not an SQLite database. Choose another file with --database.',
 };
 
 /** The Refusal for an error of SQLite or of the file system. Returns other errors unchanged. */
 export function refusalFor(error: unknown, path: string): unknown {
   const code = extendedCode(error) === shmSizeError ? resultCode.full : primaryCode(error);
-  const [reason, kind] = reasons[code ?? 0] ?? [];
-  if (reason !== undefined) return new Refusal(`${path} ${reason}`, { kind, cause: error });
-  return refusalOf(error, `${path} cannot be opened`, 'unusable-path');
+  const reason = reasons[code ?? 0];
+  if (reason !== undefined) return new Refusal(`${path} ${reason}`, { cause: error });
+  return refusalOf(error, `${path} cannot be opened`, chooseAnother);
 }
 
-/** The Refusal for an error while a file is written. Returns other errors unchanged. */
-export function writingRefusal(error: unknown, path: string, otherKind?: RefusalKind): unknown {
+/** The Refusal for an error while a file is written, with advice. Returns other errors unchanged. */
+export function writingRefusal(error: unknown, path: string, advice?: string): unknown {
   if (systemCode(error) === undefined) return refusalFor(error, path);
-  const kind = systemCode(error) === 'EEXIST' ? 'file-exists' : otherKind;
-  return refusalOf(error, `${path} cannot be created`, kind);
+  const isTaken = systemCode(error) === 'EEXIST';
+  return refusalOf(error, `${path} cannot be created`, isTaken ? 'Choose another name.' : advice);
 }
 
-function refusalOf(error: unknown, what: string, kind: RefusalKind | undefined): unknown {
+function refusalOf(error: unknown, what: string, advice?: string): unknown {
   const reason = systemReason(error, 'the folder does not exist');
-  return reason === undefined ? error : new Refusal(`${what}: ${reason}.`, { kind, cause: error });
+  if (reason === undefined) return error;
+  const message = `${what}: ${reason}.`;
+  return new Refusal(advice === undefined ? message : `${message} ${advice}`, { cause: error });
 }

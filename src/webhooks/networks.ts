@@ -47,26 +47,24 @@ export type Post = (
   url: string,
   headers: ReturnType<typeof headersOf>,
   body: string,
+  signal?: AbortSignal,
 ) => Promise<Answer>;
 
 /** Maximum number of responses with a status like 103, before the one that counts. */
 const maxInterim = 16;
 
-/** With the lookups of the system, a few names whose servers do not respond would delay all others. */
-const newResolver = () => new Resolver({ timeout: 2_000, tries: 2 });
-
-export function openPost(networks: readonly string[], resolver = newResolver()): Post {
+export function openPost(networks: readonly string[], lookup = lookupIn()): Post {
   // Without keepAlive, each message has a connection of its own, whose address is checked.
-  const settings = { blockList: blockListOf(networks), lookup: lookupIn(resolver) };
+  const settings = { blockList: blockListOf(networks), lookup };
   const [http, https] = [new Agent(settings), new TlsAgent(settings)];
   https.createConnection = (to) => {
     const target = to as TcpNetConnectOpts; // the agent has set the host and the port
     return connectTls({ ...target, socket: connect(target) }); // by itself, TLS ignores the list
   };
-  return (url, headers, body) =>
+  return (url, headers, body, signal = AbortSignal.timeout(attemptTimeoutMs)) =>
     new Promise((resolve) => {
       const endMs = Date.now() + attemptTimeoutMs;
-      const options = { method: 'POST', headers, signal: AbortSignal.timeout(attemptTimeoutMs) };
+      const options = { method: 'POST', headers, signal };
       const isTls = /^https:/i.test(url);
       const request = isTls
         ? requestHttps(url, { ...options, agent: https })
@@ -89,8 +87,8 @@ export function openPost(networks: readonly string[], resolver = newResolver()):
 /** How long one kind of address waits for the other (RFC 8305 has less, for people who wait). */
 const resolutionDelayMs = 300;
 
-/** Asks only DNS. */
-function lookupIn(resolver: Resolver): LookupFunction {
+/** Asks only DNS. With the lookups of the system, a few names whose servers do not respond would delay all others. */
+export function lookupIn(resolver = new Resolver({ timeout: 2_000, tries: 2 })): LookupFunction {
   const find = callbackify(async (host: string) => {
     const found: string[] = [];
     const queries = [resolver.resolve4(host), resolver.resolve6(host)].map(

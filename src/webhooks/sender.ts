@@ -11,8 +11,9 @@ import { isProblem, Problem } from '../problem.ts';
 import { formatTimestamp } from '../shared/timestamp.ts';
 import type { Storage } from '../storage.ts';
 import type { Post } from './networks.ts';
-import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, isDue, isSuccess } from './webhook.ts';
-import { leaseMs, type Answer, type Webhook, type WebhookKey } from './webhook.ts';
+import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, idle } from './webhook.ts';
+import { isDue, isSuccess, leaseMs } from './webhook.ts';
+import type { Answer, Webhook, WebhookKey } from './webhook.ts';
 
 /** How often to look for webhooks, and at least how long after the last time if this process has changed something. */
 const intervalMs = 500;
@@ -28,79 +29,88 @@ const maxBodyBytes = 20_000;
 export type Sender = ReturnType<typeof createSender>;
 
 export function createSender({ webhooks, log: changes }: Storage, post: Post, log: Logger) {
-  const inProgress = new Map<string, Promise<unknown>>();
+  const inProgress = new Map<string, Promise<void>>();
+  /** Webhooks whose last attempt has ended with an error of the service. It is logged once. */
+  const broken = new Set<string>();
   let isWoken = false;
   let isUsed = false; // without any webhook, changes cost nothing
+  let searchedTo = ''; // the webhooks take turns
 
-  /** Sends one message. Then the webhooks that have waited for longer are first. */
+  /** Sends one message. Then it is the turn of others. */
   async function send(key: WebhookKey): Promise<void> {
     const found = await webhooks.find(key);
     if (found === undefined || !isDue(found, Date.now())) return; // another process was first
-    const webhook = await withMessage(found);
-    const { message } = webhook;
-    if (message === undefined)
-      return void (await webhooks.set({ ...webhook, dueAtMs: Date.now() }));
-    const leased = await lease(webhook);
-    if (leased === undefined) return; // another process sends
-    // It follows from the message, so each attempt has the same.
-    const messageId = hash('sha256', `${webhook.id} ${message.cursor} ${message.body}`);
-    const answer = await attempt(leased, messageId.slice(0, 32), message.body);
-    const after = afterAttempt(leased, answer, Date.now());
+    const leased = await webhooks.set(await withMessage(found));
+    // Another process sends, or this one was paused for so long that another one soon will.
+    if (leased?.message === undefined || Date.now() > leased.dueAtMs - 2 * attemptTimeoutMs) return;
+    const { id: messageId, body } = leased.message;
+    const after = afterAttempt(leased, await attempt(leased, messageId, body), Date.now());
     await webhooks.set(after);
     const { id, store, user, retired: reason } = after;
     if (reason !== undefined) log.warn({ webhook: id, store, user, reason }, 'webhook retired');
   }
 
-  /** The webhook with the message to send, or as far as there is none. */
+  /** The webhook with the message to send and a lease, or as far as there is none. */
   async function withMessage(webhook: Webhook): Promise<Webhook> {
     const reader = await webhooks.readerOf(webhook);
-    if (reader === undefined) return { ...webhook, message: undefined };
+    if (reader === undefined) return { ...webhook, ...idle };
     const { epoch } = await changes.follow(reader, webhook.lastPosition);
     const reach = hash('sha256', JSON.stringify([epoch, reader.read]));
-    if (webhook.message?.reach === reach) return webhook;
+    const lease = { isSending: true, dueAtMs: Date.now() + leaseMs };
+    if (webhook.message?.reach === reach) return { ...webhook, ...lease };
+    const id = `msg_${randomUUID()}`;
     try {
       for (let limit = maxChanges; ; limit >>= 1) {
         const page = await readFeed(changes, reader, webhook.cursor, limit);
         const { cursor } = page;
         const last = page.changes.at(-1);
-        if (last === undefined) return { ...webhook, cursor, message: undefined };
+        if (last === undefined) return { ...webhook, ...idle, cursor };
         const body = bodyOf('plants.changed', last.atMs, { changes: page.changes.map(itemOf) });
         if (limit > 1 && Buffer.byteLength(body) > maxBodyBytes) continue;
-        return { ...webhook, message: { body, cursor, reach } };
+        return { ...webhook, ...lease, message: { id, body, cursor, reach } };
       }
     } catch (error) {
       if (!isProblem(error, 'cursor-ended')) throw error;
       // Whoever gets this message lists all plants later than here, and misses nothing.
       const { cursor } = await readFeed(changes, reader, undefined, 1);
       const body = bodyOf('plants.reset', Date.now(), error.members ?? {});
-      return { ...webhook, message: { body, cursor, reach } };
+      return { ...webhook, ...lease, message: { id, body, cursor, reach } };
     }
-  }
-
-  /** Undefined if another process has the webhook, or this one was paused for so long that another one soon will. */
-  async function lease(webhook: Webhook): Promise<Webhook | undefined> {
-    const dueAtMs = Date.now() + leaseMs;
-    const leased = await webhooks.set({ ...webhook, isSending: true, dueAtMs });
-    return Date.now() < dueAtMs - 2 * attemptTimeoutMs ? leased : undefined;
   }
 
   function attempt({ url, secret }: Webhook, id: string, body: string): Promise<Answer> {
-    return post(url, headersOf(`msg_${id}`, body, secret), body);
+    return post(url, headersOf(id, body, secret), body);
   }
 
-  async function begin(hasMessage: boolean, max: number): Promise<void> {
-    const free = Math.min(max, maxSending - inProgress.size);
-    if (free === 0) return;
-    const due = await webhooks.due(Date.now(), hasMessage, free);
-    isUsed ||= due.length > 0;
-    for (const key of due) {
-      const name = key.join();
-      if (inProgress.has(name)) continue;
-      const sending = send(key)
-        .then(() => void (isWoken = true), onError) // for what has changed meanwhile
-        .finally(() => inProgress.delete(name));
-      inProgress.set(name, sending);
+  function begin(key: WebhookKey): void {
+    const name = key.join();
+    if (!inProgress.has(name)) inProgress.set(name, sendOrLog(key, name));
+  }
+
+  async function sendOrLog(key: WebhookKey, name: string): Promise<void> {
+    try {
+      await send(key);
+      isWoken = true; // for what has changed meanwhile
+      broken.delete(name);
+    } catch (error) {
+      // What cannot be read stays so.
+      if (!broken.has(name)) onError(error);
+      broken.add(name);
+    } finally {
+      inProgress.delete(name);
     }
+  }
+
+  async function look(isRegular: boolean): Promise<void> {
+    const free = maxSending - inProgress.size;
+    if (free === 0) return;
+    const found = await webhooks.changed(searchedTo, free);
+    searchedTo = found.length > free ? (found[free - 1]?.[2] ?? '') : '';
+    found.slice(0, free).forEach(begin);
+    isUsed ||= found.length > 0;
+    if (!isRegular) return;
+    const failing = Math.min(maxFailing, maxSending - inProgress.size);
+    (await webhooks.due(Date.now(), failing)).forEach(begin);
   }
 
   function onError(err: unknown): void {
@@ -118,8 +128,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
         if (!isRegular && !isWoken) continue;
         isWoken = false;
         if (isRegular) waitedMs = 0;
-        await begin(false, maxSending).catch(onError);
-        if (isRegular) await begin(true, maxFailing).catch(onError);
+        await look(isRegular).catch(onError);
       }
       await Promise.all(inProgress.values());
     },
@@ -131,15 +140,14 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
 
     /** Sends a message without changes. If the receiver accepts it, what has failed continues at once. */
     async test(webhook: Webhook): Promise<Answer> {
-      const nowMs = Date.now();
-      const { isSending, dueAtMs: until } = webhook;
-      const isLeased = isSending && until > nowMs && until <= nowMs + 2 * leaseMs;
-      const leased = isLeased ? undefined : await lease(webhook);
-      if (leased === undefined) throw new Problem('overloaded', busy);
-      const answer = await attempt(leased, randomUUID(), bodyOf('webhook.test', nowMs, {}));
-      const { dueAtMs, attempts, failingSinceMs, retired } = isSuccess(answer) ? fresh : webhook;
-      const after = { dueAtMs, attempts, failingSinceMs, retired, isSending: false };
-      await webhooks.set({ ...leased, ...after });
+      const body = bodyOf('webhook.test', Date.now(), {});
+      const answer = await attempt(webhook, `msg_${randomUUID()}`, body);
+      if (!isSuccess(answer)) return answer;
+      const found = await webhooks.find([webhook.store, webhook.user, webhook.id]);
+      // What is being sent now keeps its lease.
+      if (found?.failing !== undefined && !found.isSending) {
+        await webhooks.set({ ...found, failing: undefined, retired: undefined, dueAtMs: 1 });
+      }
       return answer;
     },
   };
@@ -149,6 +157,3 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
 function itemOf({ id, event, atMs, user, plant }: FeedChange) {
   return { id, event, at: formatTimestamp(atMs), user, plant: plant && textsOf(plant) };
 }
-
-const busy = 'A message is being sent to this webhook. Try again in a few seconds.';
-const fresh = { dueAtMs: 0, attempts: 0, failingSinceMs: undefined, retired: undefined };

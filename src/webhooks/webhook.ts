@@ -22,7 +22,8 @@ const maxPauseMs = 2 * hourMs;
 export const minKeepChangesMs = 96 * hourMs;
 
 /** It is stored before the first attempt, so that each attempt sends the same. */
-interface Message {
+export interface Message {
+  id: string;
   body: string;
   /** Where to continue once it has arrived. */
   cursor: string;
@@ -38,17 +39,19 @@ export interface WebhookState {
   /** Of the feed: the receiver has all that is before it. */
   cursor: string;
   message?: Message | undefined;
-  /** When to continue: after a pause, or if the process that sends has ended. Until then, nobody else sends. */
+  /** When to send the message: after a pause, or if the process that sends has ended. 0 without a message. */
   dueAtMs: number;
   isSending: boolean;
-  /** Failed attempts to send the message. */
-  attempts: number;
-  failingSinceMs?: number | undefined;
+  /** Since the last message has arrived. */
+  failing?: { sinceMs: number; attempts: number } | undefined;
   /** The status of the last response, or why there was none. */
   result?: string | undefined;
   /** Why nothing is sent any more. */
   retired?: string | undefined;
 }
+
+/** The state without a message. */
+export const idle = { message: undefined, dueAtMs: 0, isSending: false, failing: undefined };
 
 export interface Webhook extends Identity, WebhookState {
   id: string;
@@ -65,8 +68,10 @@ export type WebhookKey = readonly [store: number, user: number, id: string];
 export interface WebhookStorage {
   /** In ascending order of id. */
   list(user: Identity): Promise<Webhook[]>;
-  /** Some that have a message, or else some that can have something to send. First those that wait the longest. */
-  due(nowMs: number, hasMessage: boolean, limit: number): Promise<WebhookKey[]>;
+  /** Those that can have something to send. `id` as in `ScanQuery`: more than `limit` if others follow it. */
+  changed(after: string, limit: number): Promise<WebhookKey[]>;
+  /** Those whose message is due. First those that wait the longest. */
+  due(nowMs: number, limit: number): Promise<WebhookKey[]>;
   find(key: WebhookKey): Promise<Webhook | undefined>;
   /**
    * Stores a webhook, with another version. Resolves to undefined if another call has changed or removed it since it was
@@ -79,15 +84,11 @@ export interface WebhookStorage {
   readerOf(webhook: Webhook): Promise<Reader | undefined>;
 }
 
-/**
- * A webhook waits until no later than this, unless a clock was set back since: then it is due now. Without a message, it can
- * only wait for a test, by the clock of another server.
- */
-export const maxDueAtMs = (nowMs: number, hasMessage: boolean) =>
-  nowMs + (hasMessage ? maxPauseMs : 2 * leaseMs);
+/** A message waits until no later than this, unless a clock was set back since: then it is due now. */
+export const maxDueAtMs = (nowMs: number) => nowMs + maxPauseMs;
 
-export const isDue = ({ dueAtMs, message }: WebhookState, nowMs: number) =>
-  dueAtMs <= nowMs || dueAtMs > maxDueAtMs(nowMs, message !== undefined);
+export const isDue = ({ dueAtMs }: WebhookState, nowMs: number) =>
+  dueAtMs <= nowMs || dueAtMs > maxDueAtMs(nowMs);
 
 /** What an attempt has found. */
 export interface Answer {
@@ -99,20 +100,17 @@ export interface Answer {
 export const isSuccess = ({ result }: Answer) => /^2\d\d$/.test(result);
 
 export function afterAttempt<S extends WebhookState>(before: S, answer: Answer, nowMs: number): S {
-  const { message: { cursor } = before, attempts, failingSinceMs = nowMs } = before;
+  const { message: { cursor } = before, failing: { sinceMs = nowMs, attempts = 0 } = {} } = before;
   const { result, retryAfterMs = 0 } = answer;
-  const after = { ...before, result, isSending: false, dueAtMs: nowMs };
-  if (isSuccess(answer)) {
-    return { ...after, cursor, message: undefined, attempts: 0, failingSinceMs: undefined };
-  }
+  if (isSuccess(answer)) return { ...before, ...idle, cursor, result };
   // From 5 s to an hour. It varies, so that not all endpoints of a server try again at once.
   const pauseMs = Math.min(5_000 * 3 ** attempts, hourMs) * (0.8 + 0.4 * Math.random());
   const dueAtMs = nowMs + Math.round(Math.min(Math.max(pauseMs, retryAfterMs), maxPauseMs));
-  const failing = { ...after, attempts: attempts + 1, failingSinceMs, dueAtMs };
-  const isLong = nowMs - failingSinceMs >= maxFailingMs && attempts >= minAttempts;
-  if (!isLong && result !== '410') return failing;
-  const reason = `Every attempt has failed for three days, at last with: ${result}`;
-  return { ...failing, retired: isLong ? reason : 'The receiver responded with 410 (Gone).' };
+  const failing = { sinceMs, attempts: attempts + 1 };
+  const after = { ...before, result, isSending: false, dueAtMs, failing };
+  if (result === '410') return { ...after, retired: 'The receiver responded with 410 (Gone).' };
+  if (nowMs - sinceMs < maxFailingMs || attempts < minAttempts) return after;
+  return { ...after, retired: `Every attempt has failed for three days, at last with: ${result}` };
 }
 
 /** A message of Standard Webhooks. */

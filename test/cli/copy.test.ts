@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, it } from 'node:test';
 import { hashToken, makeToken } from '../../src/access/token.ts';
 import { fileOf, openArchive } from '../../src/cli/database.ts';
-import { addToken, call, startApp } from '../support/app.ts';
+import { addToken, call, nextOf, startApp, type TestApp } from '../support/app.ts';
 import { run, runHere, runOk } from '../support/command.ts';
 import { emptyDatabase, storageNames } from '../support/storages.ts';
 import { digestIn, sourceOf } from './copy.ts';
@@ -43,6 +43,24 @@ describe('copy', () => {
     assert.deepEqual(copiedPage.json, [{ name: 'Plant é 𝒳 "0" \\', tag: 'bed 0' }]);
     assert.equal((await call(`${address}/token`, 'DELETE', copied)).status, 204);
     assert.equal((await call(`${address}/plants`, 'GET', copied)).status, 401);
+  });
+
+  it('ends the cursors of each database in the others', async (t) => {
+    const source = await sourceOf(t, 'SQLite', 10);
+    const copies = await Promise.all(storageNames.map((storage) => emptyDatabase(t, storage)));
+    for (const { url } of copies) await runOk(['copy', '--from', source.url, '--to', url]);
+    const apps: TestApp[] = [];
+    for (const each of [source, ...copies])
+      apps.push(await startApp(t, { open: () => each.open() }));
+    for (const own of apps) {
+      const begin = await own.call('GET', '/changes', { token: source.token });
+      const next = nextOf(begin);
+      for (const app of apps) {
+        const { status, json } = await app.call('GET', next, { token: source.token });
+        const expected = app === own ? [200, undefined] : [410, 'restored'];
+        assert.deepEqual([status, (json as { reason?: string }).reason], expected);
+      }
+    }
   });
 
   it('leaves nothing of a copy whose source changes after it was read', async (t) => {

@@ -19,7 +19,7 @@ import { resultCode } from '../../src/sqlite/errors.ts';
 import { migrations, readSchema } from '../../src/sqlite/file/migrate.ts';
 import { encodeSchema } from '../../src/shared/migrations.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
-import { call, startApp } from '../support/app.ts';
+import { call, nextOf, startApp } from '../support/app.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { databaseFile, fill, soundIds, type DatabaseFile } from '../support/database.ts';
 import { shared } from '../support/shared.ts';
@@ -110,11 +110,15 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(soundIds(path), [1]);
   });
 
-  it('restores plants, tokens and shares of the service, and ends later shares', async (t) => {
+  it('restores plants, tokens and shares of the service, ends later shares, and ends cursors', async (t) => {
     const { path, url } = databaseFile(t);
     const token = await fill(path, 3);
     const backup = join(tempFolder(t), 'backup.db');
+    const original = await startApp(t, {
+      open: async () => new SqliteStorage(path, { create: false }),
+    });
     await runOk(['share', 'alice', 'bob', 'read', '--database', url]);
+    const next = nextOf(await original.call('GET', '/changes', { token }));
     await runOk(['backup', backup, '--database', url]);
     await runOk(['share', 'alice', 'carol', 'read', '--database', url]);
     const target = databaseFile(t);
@@ -130,6 +134,13 @@ describe('restore', { concurrency: 2 }, () => {
     assert.equal(headers.get('location'), '/plants/4');
     const log = await runOk(['log', '--database', target.url]);
     assert.match(log, /"event":"backup-restored","name":"backup.db"\}\n.*"event":"created"/);
+    const followed = await call(address + next, 'GET', { token });
+    assert.deepEqual(
+      [followed.status, (followed.json as { reason: string }).reason],
+      [410, 'restored'],
+    );
+    const begin = await call(`${address}/changes`, 'GET', { token });
+    assert.equal((await call(address + nextOf(begin), 'GET', { token })).text, '[]');
   });
 });
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import type { PlantStore, verifyWebhook } from '../../src/client/client.ts';
+import type { PlantStore, verifyWebhook } from '../../src/client/index.ts';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';
 import { hang, respond, startGateway } from '../support/gateway.ts';
@@ -88,7 +88,7 @@ inBrowser('a page verifies a webhook', async (t) => {
   const verify = (text: string) =>
     page.evaluate(
       async (given) => {
-        const path = '/client/client.ts';
+        const path = '/client/index.ts';
         const client: { verifyWebhook: typeof verifyWebhook } = await import(path);
         const content = client.verifyWebhook(given.headers, given.text, given.secret);
         return content.then(JSON.stringify, String);

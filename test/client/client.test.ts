@@ -1,6 +1,7 @@
 /**
  * The client on a real service, and its modules: one service for all these tests.
  */
+/* oxlint-disable import/no-unassigned-import -- during an `await import`, Node can end the hooks that all tests share */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
@@ -18,17 +19,16 @@ import { clientTypesFile, clientTypesText } from '../../tools/client-types.ts';
 import { startApp } from '../support/app.ts';
 import { cutAfter, startGateway } from '../support/gateway.ts';
 import { connect } from './service.ts';
-
-await import('./retries.ts');
-await import('./abort.ts');
-await import('./errors.ts');
-await import('./token.ts');
-await import('./paths.ts');
-await import('./import.ts');
-await import('./read-rows.ts');
-await import('./csv.ts');
-await import('./follow.ts');
-await import('./webhook.ts');
+import './retries.ts';
+import './abort.ts';
+import './errors.ts';
+import './token.ts';
+import './paths.ts';
+import './import.ts';
+import './read-rows.ts';
+import './csv.ts';
+import './follow.ts';
+import './webhook.ts';
 
 it('src/client/types.ts matches openapi.json; run "npm run openapi" after a change', async () => {
   assert.equal(readFileSync(clientTypesFile, 'utf8'), await clientTypesText());

@@ -70,7 +70,7 @@ describe('changes', () => {
     const batches = patient.store.changes();
     await batches.next();
     const busy = respond(429, '', { 'retry-after': '1' });
-    patient.plan.push(cutBefore, busy, respond(503, ''), cutBefore, busy, respond(504, ''));
+    patient.plan.push(respond(408, ''), busy, respond(503, ''), cutBefore, busy, respond(504, ''));
     await (await patient.clientOf('alice')).create({ name: 'Ficus' });
     assert.equal((await nextOf(batches)).changes.length, 1);
   });

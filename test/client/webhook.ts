@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { it } from 'node:test';
 import { Webhook as Signer } from 'standardwebhooks';
-import { verifyWebhook } from '../../src/client/client.ts';
+import { verifyWebhook } from '../../src/client/index.ts';
 import { without } from '../support/programs.ts';
 
 const secret = `whsec_${randomBytes(24).toString('base64')}`;

@@ -108,6 +108,7 @@ it('without plants:read, a change shows only what the client has sent, and the i
     const headers: Record<string, string> = key === '' ? {} : { 'idempotency-key': key };
     const answer = await writing(method, path, { json, headers });
     assert.equal(answer.headers.get('etag'), null);
+    assert.match(answer.headers.get('change-position') ?? '', /^\d+$/, 'for another program');
     return answer.text;
   };
   assert.equal(await send('PATCH', '/plants/1', { name: 'a' }), '{"name":"a"}');

@@ -2,7 +2,7 @@
  * Following changes over HTTP. test/log.test.ts has what a reader sees of which change.
  */
 import assert from 'node:assert/strict';
-import { inNewStore, startApp, type Answer, type Send } from '../support/app.ts';
+import { inNewStore, nextOf, startApp, type Answer, type Send } from '../support/app.ts';
 import { findUser } from '../support/scene.ts';
 import { fileScope, it as itOnEach, itOnce as it } from '../support/storages.ts';
 import { until } from '../support/until.ts';
@@ -18,12 +18,6 @@ interface Change {
 const app = await startApp(fileScope());
 const changesIn = ({ json }: Answer) => json as Change[];
 const positionIn = ({ headers }: Answer) => Number(headers.get('change-position'));
-
-/** The target of `Link`. */
-function nextOf({ headers }: Answer): string {
-  const [, target] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
-  return target ?? assert.fail('there is no Link');
-}
 
 /** The target that waits for the next changes. */
 function waitFor(answer: Answer, seconds = 25): string {

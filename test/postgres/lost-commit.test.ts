@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { Plant } from '../../src/plants/plant.ts';
+import { idle } from '../../src/webhooks/webhook.ts';
 import { addToken } from '../support/app.ts';
 import { databaseBehindProxy } from '../support/proxy.ts';
 import { openPostgres } from '../support/storages.ts';
@@ -79,7 +80,7 @@ it('PostgreSQL: a change is stored once if the response to its COMMIT is lost', 
 it('PostgreSQL: a token has revoked itself if the response to its COMMIT is lost', async (t) => {
   const world = await setUp(t);
   const { sound, storage, grant } = world;
-  const tokens = () => sound.identity.listTokens({ store: 'main', limit: 1 });
+  const tokens = () => sound.identity.listTokens({ store: grant.caller.store, limit: 1 });
   const isRevoked = async () => (await tokens())[0]?.revokedAtMs === 1;
   const cut = loseResponse(world, () => until('it is revoked', isRevoked));
   const revoked = await storage.identity.revokeToken(grant.tokenId, 1, grant);
@@ -96,6 +97,33 @@ it('PostgreSQL: a share is new if the response to its COMMIT is lost', async (t)
   const share = { owner: 'alice', user: 'bob', access: 'read' } as const;
   assert.equal(await storage.shares.set(store, share, 0), true);
   await cut;
+});
+
+it('PostgreSQL: a webhook is there once, and then deleted, if the response to a COMMIT is lost', async (t) => {
+  const world = await setUp(t);
+  const { sound, storage, grant } = world;
+  const { caller, userName } = grant;
+  const count = async () => (await sound.webhooks.list(caller)).length;
+  const { store, user } = caller;
+  const identity = { store, user, userName, id: '5f2c8d0e9b1a4c37', version: 0, lastPosition: 0 };
+  const webhook = {
+    ...identity,
+    ...idle,
+    url: 'https://receiver.example/',
+    secret: '',
+    cursor: '',
+  };
+  const created = loseResponse(world, () =>
+    until('it is stored', async () => (await count()) === 1),
+  );
+  await storage.webhooks.set(webhook, caller);
+  await created;
+  assert.equal(await count(), 1);
+
+  const deleted = loseResponse(world, () => until('it is gone', async () => (await count()) === 0));
+  assert.equal(await storage.webhooks.remove(caller, webhook.id), true);
+  await deleted;
+  assert.equal(await storage.webhooks.remove(caller, webhook.id), false);
 });
 
 it('PostgreSQL: a change is stored once if another store of its transaction has not changed', async (t) => {

@@ -9,6 +9,7 @@ import { listSql } from '../../src/postgres/tables/plants.ts';
 import { logSql } from '../../src/sql/log.ts';
 import { grantSql } from '../../src/sql/grants.ts';
 import { shareSql } from '../../src/sql/shares.ts';
+import { searchSql } from '../../src/sql/webhooks.ts';
 import { isCitus } from '../support/citus.ts';
 import { shared } from '../support/shared.ts';
 import { testDatabase } from '../support/storages.ts';
@@ -20,9 +21,11 @@ const skip = isCitus && 'on Citus, cluster.citus.ts checks the plans';
 interface Node {
   'Node Type': string;
   'Relation Name'?: string;
+  'Index Name'?: string;
   'Index Cond'?: string;
   Filter?: string;
   'Actual Rows'?: number;
+  'Rows Removed by Filter'?: number;
   'Actual Loops'?: number;
   Plans?: Node[];
 }
@@ -110,6 +113,32 @@ describe('PostgreSQL: the plans', { skip }, () => {
     );
     assert.ok(eachRows <= plantsEach + 1, String(eachRows)); // before version 16, it reads one more
     assert.equal(nodes[0]?.['Actual Rows'], limit);
+  });
+
+  it('of the search for webhooks read only a range of its index', async () => {
+    await session().client.query(
+      `INSERT INTO plant_store.webhooks (store, user_id, id, version, due_at, sent, state)
+       SELECT 1, 1, id, 1, 0, 0, repeat('x', 200) FROM generate_series(10000, 19999) AS id;
+       ANALYZE plant_store.webhooks`,
+    );
+    for (const [statement, values] of [
+      [searchSql.endOfStep, [`'10500'`]],
+      [searchSql.changed, [`'10500'`, `'11500'`, '256']],
+      [searchSql.due, ['1', '1000', '16']],
+    ] as const) {
+      const nodes = await planOf(statement, values);
+      const reads = nodes.filter((node) => node['Relation Name'] === 'webhooks');
+      const shown = JSON.stringify(nodes);
+      assert.deepEqual(
+        reads.map((node) => node['Index Name']),
+        ['webhooks_due'],
+        shown,
+      );
+      assert.match(reads[0]?.['Index Cond'] ?? '', /^\(\(due_at [^)]*\) AND |^\(due_at /, shown);
+      assert.ok(!nodes.some((node) => /Sort|Bitmap/.test(node['Node Type'])), shown);
+      const read = (reads[0]?.['Actual Rows'] ?? 0) + (reads[0]?.['Rows Removed by Filter'] ?? 0);
+      assert.ok(read <= 1_000, shown);
+    }
   });
 
   it('are not compiled', async (t) => {

@@ -12,7 +12,7 @@ import { userSql } from '../../src/sql/users.ts';
 import { webhookSql } from '../../src/sql/webhooks.ts';
 import { refreshSql } from '../../src/postgres/tables/grants.ts';
 
-const { listAll: _all, listStore, ...ofTokens } = tokenSql;
+const { listStore, ...ofTokens } = tokenSql;
 const { listStores: _stores, ...ofUsers } = userSql;
 
 /** What is read from the tables of a shard, on a cluster. */

@@ -129,7 +129,7 @@ describe('a database is refused', () => {
       () => openDatabase(path, dontCreate),
       () => openDatabase(path, dontMigrate),
     ]) {
-      assert.throws(open, { name: 'Refusal', message: `There is no database at ${path}.` });
+      assert.throws(open, { name: 'Refusal', message: /^There is no database at / });
     }
     assert.deepEqual(readdirSync(folder), []);
   });
@@ -180,7 +180,7 @@ describe('a database is refused', () => {
     await fill(path, 1);
     setVersion(path, migrations.newest + 1);
     const message =
-      /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\.$/;
+      /written by a newer Plant Store \(schema \d+, this version supports up to \d+\)\. Update Plant Store/;
     assert.throws(() => openDatabase(path, dontCreate), message);
     assert.throws(() => openDatabase(path, dontMigrate), message);
     assert.deepEqual(soundIds(path), [1]);

@@ -15,8 +15,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { it, type TestContext } from 'node:test';
-import type { Caller } from '../../src/access/access.ts';
-import type { TokenUse } from '../../src/access/identity-storage.ts';
+import type { Caller, TokenCredential } from '../../src/access/access.ts';
 import { binStart, maxPosition } from '../../src/log/change-log.ts';
 import { shownFields } from '../../src/plants/fields.ts';
 import { Connection, type OpenConnection } from '../../src/sqlite/connection.ts';
@@ -30,6 +29,7 @@ import { retentionSql } from '../../src/sql/retention.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { tokenSql, tokenWrites } from '../../src/sql/tokens.ts';
 import { userSql } from '../../src/sql/users.ts';
+import { searchSql, webhookSql } from '../../src/sql/webhooks.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import { openGrants } from '../../src/sqlite/tables/grants.ts';
 import { openStatements, perform } from '../../src/sqlite/tables/statements.ts';
@@ -92,9 +92,17 @@ it('SQLite: every request reads a range of an index, without table scans or sort
   using database = new RecordingDatabase(path);
   openTables(database, { quotas: { perUser: 1, perStore: 1 } });
   const lists = (['store', 'owner'] as const).map((kind) => listSql(kind, shownFields, 'read'));
-  const written = [grantSql, logSql, retentionSql, shareSql, tokenSql, userSql].flatMap((all) =>
-    Object.values(all).map(({ text }) => toSqlite(text)),
-  );
+  const tables = [
+    grantSql,
+    logSql,
+    retentionSql,
+    searchSql,
+    shareSql,
+    tokenSql,
+    userSql,
+    webhookSql,
+  ];
+  const written = tables.flatMap((all) => Object.values(all).map(({ text }) => toSqlite(text)));
   const statements = [...database.statements, ...written, ...lists];
   assert.ok(statements.length > 40);
   const exceptions = statements.filter((sql) => {
@@ -303,18 +311,17 @@ for (const [how, lose, message] of ways) {
 
 it('SQLite: the uses of tokens of many stores share commits', async (t) => {
   const storage = await open(t);
-  const uses: TokenUse[] = [];
+  const tokens: TokenCredential[] = [];
   for (let store = 1; store <= 32; store++) {
-    const { tokenHash: hash } = credentialOf(
-      await addToken(storage, 'alice', { store: `${store}` }),
-    );
-    uses.push({ hash, store, usedAtMs: 60_000 });
+    tokens.push(credentialOf(await addToken(storage, 'alice', { store: `${store}` })));
   }
   let commits = 0;
   const count = () => commits++;
   subscribe('plant-store:commit', count);
   t.after(() => unsubscribe('plant-store:commit', count));
-  await storage.identity.recordUses(uses);
+  const record = async ({ store, tokenHash }: TokenCredential) =>
+    storage.identity.recordUses(store, 60_000, [tokenHash]);
+  await Promise.all(tokens.map(record));
   assert.ok(commits <= 2, `${commits} commits`);
 });
 

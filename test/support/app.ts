@@ -1,6 +1,7 @@
 /**
  * The service in this process, on a real socket and with its own database.
  */
+import assert from 'node:assert/strict';
 import type { Resolver } from 'node:dns/promises';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -14,7 +15,7 @@ import { TokenBuckets, type Rate } from '../../src/shared/token-buckets.ts';
 import type { PageSignOn } from '../../src/oidc/options.ts';
 import type { Verifier } from '../../src/oidc/verifier.ts';
 import type { Storage } from '../../src/storage.ts';
-import { openPost } from '../../src/webhooks/networks.ts';
+import { lookupIn, openPost } from '../../src/webhooks/networks.ts';
 import { createSender } from '../../src/webhooks/sender.ts';
 import { testDatabase, type TestDatabase } from './storages.ts';
 
@@ -90,7 +91,7 @@ export async function startApp(
   const storage = options.wrap?.(real) ?? real;
   const log = options.log ?? pino({ level: 'silent' });
   const { webhookNetworks, resolver } = options;
-  const post = webhookNetworks && openPost(webhookNetworks, resolver);
+  const post = webhookNetworks && openPost(webhookNetworks, lookupIn(resolver));
   const webhooks = post && createSender(storage, post, log);
   const stop = new AbortController();
   const sending = webhooks?.run(stop.signal);
@@ -189,6 +190,12 @@ export async function call(
     text,
     json: isJson ? JSON.parse(text) : undefined,
   };
+}
+
+/** The target of `Link`: the next page of a list. */
+export function nextOf({ headers }: Answer): string {
+  const [, target] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+  return target ?? assert.fail('there is no Link');
 }
 
 type Part = 'plants' | 'identity' | 'shares' | 'users' | 'log' | 'webhooks';

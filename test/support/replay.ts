@@ -157,7 +157,7 @@ async function stateOf(storage: Storage, storeName: string): Promise<StoreState>
   for (const { owner, user, access } of await storage.shares.list(store, undefined, 1_000)) {
     state.shares.set(`${owner} ${user}`, access);
   }
-  const tokens = await storage.identity.listTokens({ store: storeName, limit: 1_000 });
+  const tokens = await storage.identity.listTokens({ store, limit: 1_000 });
   for (const { id, revokedAtMs } of tokens) if (revokedAtMs === undefined) state.tokens.add(id);
   return state;
 }

@@ -11,16 +11,16 @@ import { scopes } from '../../src/access/access.ts';
 import { startApp } from '../support/app.ts';
 import { startDns } from '../support/dns.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { it } from '../support/storages.ts';
+import { itOnce } from '../support/storages.ts';
 
-const rounds = 12;
+const rounds = 5;
 /** The first ones fill caches and buffers. */
-const warmUpRounds = 4;
+const warmUpRounds = 2;
 const attackers = 15;
 
 const program = fileURLToPath(new URL('../support/hostile-receivers.ts', import.meta.url));
 
-it('hostile receivers cost neither memory nor the time of others', async (t) => {
+itOnce('hostile receivers cost neither memory nor the time of others', async (t) => {
   // One of the addresses is not allowed, so each attempt fails or gets another one.
   const resolver = await startDns(t, ['10.0.0.1', '127.0.0.1']);
   const app = await startApp(t, { webhookNetworks: ['127.0.0.0/8'], resolver });
@@ -48,7 +48,7 @@ it('hostile receivers cost neither memory nor the time of others', async (t) => 
   const latencies: number[] = [];
   const used: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    await app.database.run('UPDATE webhooks SET due_at = 1 WHERE sent = -1');
+    await app.database.run('UPDATE webhooks SET due_at = 1 WHERE due_at > 1');
     const endMs = performance.now() + 8_000; // longer than an attempt
     while (performance.now() < endMs) {
       const startedMs = performance.now();

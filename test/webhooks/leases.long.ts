@@ -1,12 +1,13 @@
 /**
- * Four services over one database, of which one is killed or paused again and again: whatever happens, no two of them send
- * to an endpoint at once, and each endpoint gets every change.
+ * Services over one database, of which some are killed again and again, and others paused: whatever happens, no two of them
+ * send to an endpoint at once, and each endpoint gets every change.
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { scopes } from '../../src/access/access.ts';
 import { leaseMs } from '../../src/webhooks/webhook.ts';
@@ -15,18 +16,27 @@ import { serve, type Service } from '../support/command.ts';
 import { seededRandom } from '../support/random.ts';
 import type { Message } from '../support/receiver.ts';
 import { firstSeed } from '../support/rounds.ts';
-import { it, testDatabase } from '../support/storages.ts';
+import { storageNames, testDatabase, type StorageName } from '../support/storages.ts';
 import { until } from '../support/until.ts';
 
 const users = 20;
 const webhooksOfUser = 10;
 const wantedLeases = 10_000;
-const services = 4;
+/** The first ones are killed, and get the requests. The others are paused: for less than a lease, or until it is over. */
+const killed = 2;
+const pausesMs = [leaseMs / 2, leaseMs - 5_000, leaseMs + 1_000, leaseMs + 3_000];
+/** A lease of the last one that is killed ends soon after the longest pause. */
+const killsMs = 10_000;
 
+// At the same time, because most of the time is a wait for the end of leases.
 it('never sends at once from two processes, over 10,000 leases with kills and pauses', async (t) => {
   t.diagnostic(`PLANT_STORE_TEST_SEED=${firstSeed}`);
+  await Promise.all(storageNames.map((name) => sendWhileDisturbed(t, name)));
+});
+
+async function sendWhileDisturbed(t: TestContext, name: StorageName): Promise<void> {
   const random = seededRandom(firstSeed);
-  const database = await testDatabase(t);
+  const database = await testDatabase(t, name);
   const tokens: string[] = [];
   {
     await using storage = await database.open();
@@ -38,6 +48,7 @@ it('never sends at once from two processes, over 10,000 leases with kills and pa
   const inProgress = new Map<string, number>();
   const plantsOf = new Map<string, number[]>();
   let leases = 0;
+  let isEnd = false;
   const faults: string[] = [];
   const receive = async (request: IncomingMessage, response: ServerResponse) => {
     const endpoint = request.url ?? '';
@@ -53,7 +64,7 @@ it('never sends at once from two processes, over 10,000 leases with kills and pa
     plantsOf.set(endpoint, [...plants.filter((id) => id < (ids[0] ?? 0)), ...ids]);
     await pause(random() * 30);
     inProgress.set(endpoint, (inProgress.get(endpoint) ?? 0) - 1);
-    response.writeHead(random() < 0.02 ? 500 : 204).end();
+    response.writeHead(!isEnd && random() < 0.02 ? 500 : 204).end();
   };
   const server = createServer((request, response) => void receive(request, response));
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -72,12 +83,11 @@ it('never sends at once from two processes, over 10,000 leases with kills and pa
       '--log-level',
       'error',
     ]);
-  const running: Service[] = [];
-  for (let at = 0; at < services; at++) running.push(await start());
-  /** Sends a request to any service until one responds. */
+  const running = await Promise.all(Array.from({ length: killed + pausesMs.length }, start));
+  /** Sends a request until a service responds. */
   const send = async (method: string, path: string, token: string, json?: object) => {
     for (let at = 0; ; at++) {
-      const { address } = running[at % services] ?? assert.fail();
+      const { address } = running[at % killed] ?? assert.fail();
       const signal = AbortSignal.timeout(10_000);
       const sent = await call(address + path, method, { token, json, signal }).catch(
         () => undefined,
@@ -94,38 +104,40 @@ it('never sends at once from two processes, over 10,000 leases with kills and pa
   }
 
   const [token = ''] = tokens;
-  let [plants, kills, pauses] = [0, 0, 0];
-  const stop = new AbortController();
-  const disturb = async (disturbOne: (at: number) => Promise<void>) => {
-    while (!stop.signal.aborted) await disturbOne(Math.floor(random() * services));
-  };
-  const disturbing = [
-    disturb(async (at) => {
-      await pause(random() * 4_000);
-      kills++;
-      await running[at]?.stop('SIGKILL');
-      running[at] = await start();
-    }),
-    disturb(async (at) => {
-      const { child } = running[at] ?? assert.fail();
-      child.kill('SIGSTOP');
-      pauses++;
-      await pause(leaseMs * (0.3 + random()));
-      child.kill('SIGCONT');
-      await pause(random() * 4_000);
-    }),
-  ];
-  for (const isDone = () => leases >= wantedLeases || faults.length > 0; !isDone();) {
+  let [plants, kills] = [0, 0];
+  const addPlant = async () => {
     plants++;
     const { status } = await send('POST', '/plants', token, { name: 'Fern', id: plants });
     assert.ok(status === 201 || status === 409, `${status}`);
+  };
+  await addPlant();
+  const killAgain = async () => {
+    for (const endMs = performance.now() + killsMs; performance.now() < endMs; kills++) {
+      await pause(random() * 2_000);
+      const at = Math.floor(random() * killed);
+      await running[at]?.stop('SIGKILL');
+      running[at] = await start();
+    }
+  };
+  const pauseOne = async ({ child }: Service, ms: number) => {
+    await pause(random() * 2_000);
+    child.kill('SIGSTOP');
+    await pause(ms);
+    child.kill('SIGCONT');
+  };
+  const pausing = pausesMs.map((ms, at) => pauseOne(running[killed + at] ?? assert.fail(), ms));
+  const disturbances = new Set([killAgain(), ...pausing]);
+  for (const one of disturbances) void one.then(() => disturbances.delete(one));
+  const isDone = () => disturbances.size === 0 && leases >= wantedLeases / storageNames.length;
+  while (!isDone() && faults.length === 0) {
+    await addPlant();
     await pause(200);
   }
-  stop.abort();
-  await Promise.all(disturbing);
-  // A webhook that has failed waits for up to 6 seconds, and one whose process was killed for 30.
+  isEnd = true;
+  await Promise.all(disturbances);
   const hasAll = (endpoint: string) => plantsOf.get(endpoint)?.at(-1) === plants;
   const endpoints = [...plantsOf.keys()];
+  // A lease can end, or a pause after several failures.
   await until('everything arrives', () => endpoints.every(hasAll) || faults.length > 0, 120_000);
   assert.deepEqual(faults, []);
   assert.equal(endpoints.length, users * webhooksOfUser);
@@ -135,5 +147,5 @@ it('never sends at once from two processes, over 10,000 leases with kills and pa
       Array.from({ length: plants }, (_, at) => at + 1),
     );
   }
-  t.diagnostic(`${leases} leases, ${plants} plants, ${kills} kills, ${pauses} pauses`);
-});
+  t.diagnostic(`${name}: ${leases} leases, ${plants} plants, ${kills} kills`);
+}

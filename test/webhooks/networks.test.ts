@@ -9,7 +9,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { it, type TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
-import { blockListOf, openPost } from '../../src/webhooks/networks.ts';
+import { blockListOf, lookupIn, openPost } from '../../src/webhooks/networks.ts';
 import { bodyOf, headersOf } from '../../src/webhooks/webhook.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startDns } from '../support/dns.ts';
@@ -38,8 +38,8 @@ it('are only those that the operator allows, however an address is written', asy
   const receiver = await startReceiver(t);
   const { port } = new URL(receiver.url);
   const addresses = ['127.0.0.1'];
-  const resolver = await startDns(t, addresses);
-  const toPublic = openPost(['public'], resolver);
+  const lookup = lookupIn(await startDns(t, addresses));
+  const toPublic = openPost(['public'], lookup);
   const hosts = ['127.0.0.1', '127.1', '2130706433', '0x7f.1', '0', '[::1]', '[::ffff:127.0.0.1]'];
   for (const host of [...hosts, 'receiver.example']) {
     for (const scheme of ['http', 'https']) {
@@ -49,7 +49,7 @@ it('are only those that the operator allows, however an address is written', asy
   }
   assert.equal(receiver.received.length, 0);
 
-  const toLocal = openPost(['127.0.0.0/8'], resolver);
+  const toLocal = openPost(['127.0.0.0/8'], lookup);
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', 'receiver.example']) {
     const { result } = await toLocal(`http://${host}:${port}/`, headers, body);
     assert.equal(result, '204', host);
@@ -156,7 +156,7 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo; // it listens on a port
-  const post = openPost(['127.0.0.0/8'], await startDns(t, ['127.0.0.1']));
+  const post = openPost(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'])));
   const to = async (host: string) => (await post(`https://${host}:${port}/`, headers, body)).result;
   assert.match(await to('plants.example'), /DEPTH_ZERO_SELF_SIGNED_CERT/);
   const trusted = getCACertificates();
@@ -168,7 +168,7 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
 
 it('can have names whose server ignores queries for IPv6', async (t) => {
   const { url } = await startReceiver(t);
-  const post = openPost(['127.0.0.0/8'], await startDns(t, ['127.0.0.1'], false));
+  const post = openPost(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'], false)));
   const startedMs = performance.now();
   const { result } = await post(url.replace('127.0.0.1', 'receiver.example'), headers, body);
   assert.equal(result, '204');

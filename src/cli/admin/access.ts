@@ -25,7 +25,7 @@ export function addAccessCommand(plantStore: Command): void {
         const found = await findUser(storage, options.store, user);
         const question = await questionAbout(storage, found, user, id);
         const nowMs = Date.now();
-        const records = await allTokens(storage, { owner: found });
+        const records = await allTokens(storage, found.store, found.user);
         const tokens = records.map((token) => {
           const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
           return { ...shown, ...withToken(decide(question), shown) };

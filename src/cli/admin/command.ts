@@ -4,6 +4,7 @@
  */
 import type { Command } from '@commander-js/extra-typings';
 import type { Identity, Role } from '../../access/access.ts';
+import type { StoreRecord } from '../../access/user-storage.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
@@ -56,6 +57,19 @@ export async function findStore(storage: Storage, name: string): Promise<number>
   throw new Refusal(
     `There is no store ${name}. List all stores with "npx plant-store store list".`,
   );
+}
+
+/** The names of all stores, or only this one. Throws Refusal if there is no such store. */
+export async function namesOfStores(storage: Storage, only?: string): Promise<string[]> {
+  if (only !== undefined) {
+    await findStore(storage, only);
+    return [only];
+  }
+  return (await listStores(storage)).map(({ store }) => store);
+}
+
+export function listStores(storage: Storage): Promise<StoreRecord[]> {
+  return allPages((last, limit) => storage.users.listStores({ after: last?.store, limit }));
 }
 
 /** Throws Refusal if there is no such user. */

@@ -1,6 +1,6 @@
 import { Option, type Command } from '@commander-js/extra-typings';
 import { defaultScopes, roles, stateOf } from '../../access/access.ts';
-import type { TokenQuery, TokenRecord } from '../../access/identity-storage.ts';
+import type { TokenRecord } from '../../access/identity-storage.ts';
 import { credentialOf, tokenFault, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
 import { Refusal } from '../../refusal.ts';
@@ -18,7 +18,7 @@ import {
 } from '../options.ts';
 import { ask, confirm, io, printed, printError, readInput, type Result } from '../output.ts';
 import { printableJson, shownOn, tableOf } from '../terminal.ts';
-import { allPages, databaseCommand, findStore, inDatabase } from './command.ts';
+import { allPages, databaseCommand, findStore, inDatabase, namesOfStores } from './command.ts';
 
 export function addTokenCommands(plantStore: Command): void {
   const token = plantStore.command('token').description('create, list, revoke and check tokens');
@@ -32,9 +32,12 @@ export function addTokenCommands(plantStore: Command): void {
     .description('list tokens, including expired and revoked ones')
     .addOption(storeFlag('list only the tokens of this store'))
     .action(
-      inDatabase(async (storage, { store }) => {
-        if (store !== undefined) await findStore(storage, store);
-        const value = (await allTokens(storage, { store })).map(valueOf);
+      inDatabase(async (storage, { store: only }) => {
+        const records: TokenRecord[] = [];
+        for (const name of await namesOfStores(storage, only)) {
+          records.push(...(await allTokens(storage, await findStore(storage, name))));
+        }
+        const value = records.map(valueOf);
         return { value, text: tableOf(columns, value.map(rowOf)) };
       }),
     );
@@ -113,11 +116,8 @@ async function createToken(
   printError(`Database: ${displayName(database)}${existing === undefined ? ' (new)' : ''}`);
   const found = await storage.users.find(store, user);
   const before = found.user?.role;
-  // Only for a new store: a list of all tokens asks every machine of a cluster.
-  const isEmpty = async () =>
-    found.store === undefined && (await storage.identity.listTokens({ limit: 1 })).length === 0;
   const isNew = before === undefined;
-  if (isNew && !yes && !(await isEmpty()))
+  if (isNew && !yes && !(await isEmpty(storage)))
     await confirmUser(user, store, found.store !== undefined);
 
   const { scope: scopes, label, expires } = options;
@@ -139,8 +139,10 @@ async function confirmDatabase(database: string): Promise<void> {
   const question = isFile(database)
     ? 'does not exist. Create it?'
     : 'has no tables of Plant Store. Create them?';
-  const refusal = new Refusal('Nothing was created.', { kind: 'no-file' }); // a script continues
-  await confirm(`The database ${displayName(database)} ${question}`, refusal);
+  const advice =
+    'Nothing was created. Run the command in the folder of the database, or set its path with --database.';
+  // A script continues.
+  await confirm(`The database ${displayName(database)} ${question}`, new Refusal(advice));
 }
 
 async function confirmUser(user: string, store: string, storeExists: boolean): Promise<void> {
@@ -161,19 +163,23 @@ export async function printToken(storage: Storage, id: string, text: string): Pr
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
-/** All tokens, those of one store, or those of one user. */
+/** Whether nobody has a token yet. */
+export async function isEmpty({ users }: Storage): Promise<boolean> {
+  return (await users.listStores({ limit: 1 })).length === 0;
+}
+
+/** All tokens of a store, or of one of its users. */
 export async function allTokens(
-  storage: Storage,
-  of: Pick<TokenQuery, 'store' | 'owner'>,
+  { identity }: Storage,
+  store: number,
+  user?: number,
 ): Promise<TokenRecord[]> {
-  return allPages((last, limit) =>
-    storage.identity.listTokens({ ...of, after: last?.position, limit }),
-  );
+  return allPages((last, limit) => identity.listTokens({ store, user, after: last?.id, limit }));
 }
 
 /** A token as --json prints it. Times that do not apply are absent. */
 function valueOf(record: TokenRecord) {
-  const { position: _, createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs, ...token } = record;
+  const { createdAtMs, expiresAtMs, revokedAtMs, lastUsedAtMs, ...token } = record;
   return {
     ...token,
     state: stateOf({ expiresAtMs, revokedAtMs }, Date.now()),

@@ -1,13 +1,21 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { Identity } from '../../access/access.ts';
 import { ownsPlants, removeUser } from '../../access/remove-user.ts';
-import type { StoreRecord, UserRecord } from '../../access/user-storage.ts';
+import type { UserRecord } from '../../access/user-storage.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { confirm, type Result } from '../output.ts';
-import { allPages, databaseCommand, findStore, inDatabase, lists, noUser } from './command.ts';
+import {
+  allPages,
+  databaseCommand,
+  inDatabase,
+  lists,
+  listStores,
+  namesOfStores,
+  noUser,
+} from './command.ts';
 
 export function addUserCommands(plantStore: Command): void {
   const user = plantStore.command('user').description('list and remove users');
@@ -26,10 +34,8 @@ export function addUserCommands(plantStore: Command): void {
 }
 
 async function listUsers(storage: Storage, { store: only }: { store?: string | undefined }) {
-  if (only !== undefined) await findStore(storage, only);
-  const stores = only === undefined ? await listStores(storage) : [{ store: only }];
   const users: UserRecord[] = [];
-  for (const { store } of stores) {
+  for (const store of await namesOfStores(storage, only)) {
     const list = (last: UserRecord | undefined, limit: number) =>
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
@@ -38,10 +44,6 @@ async function listUsers(storage: Storage, { store: only }: { store?: string | u
     ...user,
     lastUsedAt: formatTimestamp(lastUsedAtMs),
   }));
-}
-
-function listStores(storage: Storage): Promise<StoreRecord[]> {
-  return allPages((last, limit) => storage.users.listStores({ after: last?.store, limit }));
 }
 
 function removeCommand(user: Command) {

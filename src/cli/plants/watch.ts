@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
+import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import { pauseMs } from '../../client/call.ts';
@@ -13,13 +14,13 @@ import {
   type PlantStoreError,
   type PlantStoreOptions,
 } from '../../client/client.ts';
-import { followAnew, type NewBatch } from '../../client/mirror.ts';
+import { followAnew, type NewBatch } from '../../client/follow.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { attemptTimeoutMs, bodyOf, headersOf } from '../../webhooks/webhook.ts';
-import { causeOf } from '../errors.ts';
+import { openPost } from '../../webhooks/networks.ts';
+import { attemptTimeoutMs, bodyOf, headersOf, isSuccess } from '../../webhooks/webhook.ts';
 import { flag } from '../options.ts';
 import { printAll, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
@@ -139,6 +140,7 @@ async function run(command: string, item: Item, signal: AbortSignal): Promise<vo
 function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSignal) {
   const secret = givenSecret ?? `whsec_${randomBytes(24).toString('base64')}`;
   if (givenSecret === undefined) printError(`The secret of the webhook is ${secret}`);
+  const post = openPost(['0.0.0.0/0', '::/0'], lookup); // the user has chosen the address
 
   async function send(type: string, data: object): Promise<void> {
     const id = `msg_${randomUUID()}`;
@@ -146,15 +148,14 @@ function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSig
     for (let retries = 0; ; retries++) {
       const headers = headersOf(id, body, secret.replace('whsec_', ''));
       const end = AbortSignal.any([signal, AbortSignal.timeout(attemptTimeoutMs)]);
-      const init = { method: 'POST', headers, body, redirect: 'manual', signal: end } as const;
-      const failure = await fetch(url, init).then(async (response) => {
-        await response.body?.cancel();
-        return response.ok ? undefined : `the status is ${response.status}`;
-      }, causeOf);
-      if (failure === undefined) return;
+      const answer = await post(url.href, headers, body, end);
+      if (isSuccess(answer)) return;
       signal.throwIfAborted();
-      printError(printable(`${url.href} failed: ${failure}. The watch sends it again.`));
-      await pause(pauseMs({}, retries), signal);
+      const { result, retryAfterMs = 0 } = answer;
+      printError(
+        printable(`The watch sends a message again, which ${url.href} refused: ${result}`),
+      );
+      await pause(pauseMs({ retryAfterSeconds: retryAfterMs / 1_000 }, retries), signal);
     }
   }
 

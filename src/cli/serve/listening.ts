@@ -7,7 +7,7 @@ import { firstScopes } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
-import { printToken } from '../admin/tokens.ts';
+import { isEmpty, printToken } from '../admin/tokens.ts';
 import { databaseOption, displayName } from '../database.ts';
 import { io, print } from '../output.ts';
 import type { ServeOptions } from './options.ts';
@@ -32,14 +32,14 @@ export async function announce(
 
 /** Rejects with a Problem if the database cannot be read yet. */
 async function printAdvice(storage: Storage, service: ServeOptions): Promise<void> {
-  const isEmpty = (await storage.identity.listTokens({ limit: 1 })).length === 0;
-  if (isEmpty && io.stdout.isTTY) return printLink(storage, pageUrl(service));
-  if (isEmpty) print('There is no token yet. Create the first one:');
+  const isFirst = await isEmpty(storage);
+  if (isFirst && io.stdout.isTTY) return printLink(storage, pageUrl(service));
+  if (isFirst) print('There is no token yet. Create the first one:');
   else if (io.stdout.isTTY) {
     print(`Open ${pageUrl(service)} in a browser and enter a token. To create one:`);
   } else return;
   const database = shellQuoted(databaseOption(service.database));
-  print(`  npx plant-store token create ${isEmpty ? 'alice' : 'admin'} --database ${database}`);
+  print(`  npx plant-store token create ${isFirst ? 'alice' : 'admin'} --database ${database}`);
 }
 
 /** The fragment of a link stays in the browser: no server and no log receives the token. */

@@ -3,7 +3,6 @@
  */
 import { pino, type Logger } from 'pino';
 import { Refusal } from '../../refusal.ts';
-import { messageOf } from '../errors.ts';
 import { shownOn } from '../terminal.ts';
 
 export function createLog(level: string): Logger {
@@ -11,16 +10,8 @@ export function createLog(level: string): Logger {
   const forPeople = {
     write: (entry: string) => stderr.write(shownOn(stderr, readableLine(entry))),
   };
-  const serializers = { err: serializeError };
-  return pino({ level, serializers }, stderr.isTTY ? forPeople : stderr);
+  return pino({ level }, stderr.isTTY ? forPeople : stderr);
 }
-
-/** Adds to a refusal what to do about it, as in the message of a command that fails. */
-const serializeError = pino.stdSerializers.wrapErrorSerializer((entry) => {
-  const { raw } = entry;
-  if (raw instanceof Refusal) entry.message = entry.message.replace(raw.message, messageOf(raw));
-  return entry;
-});
 
 /** Local time, level, message and details of an entry; then the stack of an error that needs one. */
 function readableLine(entry: string): string {

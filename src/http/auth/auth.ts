@@ -106,8 +106,50 @@ export class Authentication {
    * If the storage has to check a cached grant first, the page is read meanwhile.
    */
   requireScope(operation: Authorized, readPage?: PageReader) {
-    return (request: FastifyRequest, reply: FastifyReply) =>
-      this.#authorize(request, reply, operation, readPage);
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+      const { authorization } = request.headers;
+      if (authorization === undefined) {
+        reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
+        throw refused(
+          'Send a token in the header "Authorization: Bearer <token>". If you have none, ask whoever runs this service for one.',
+        );
+      }
+      try {
+        if (headerCount(request.raw, 'authorization') > 1) {
+          throw refused('Send exactly one Authorization header.');
+        }
+        const known = this.#known.get(authorization);
+        const entry = isCurrent(known) ? known : await this.#entryOf(authorization, request, reply);
+        const { credential, grant: former } = entry;
+        // Before the storage is asked, so a refused request costs it nothing.
+        const isAdmitted = former !== undefined && stateOf(former, Date.now()) === 'active';
+        const admission = isAdmitted ? this.#limits.admit(former, reply) : undefined;
+        if (admission !== undefined) await admission;
+        let page: Promise<PlantPage> | undefined;
+        const readAhead = () => {
+          if (!isAdmitted || !grantsAny(former, operation.scopes)) return;
+          page = readPage?.(request, former.caller);
+          page?.catch(() => {}); // it may not be needed
+        };
+        const grant = await this.#storage.identify(credential, former, readPage && readAhead);
+        if (grant === undefined) {
+          this.#known.delete(entry.header); // so that what is sent with it is no longer charged to its family
+          throw refused('There is no such token. Check that it was created for this service.');
+        }
+        if (grant !== former) this.#known.set(entry.header, { ...entry, grant });
+        const nowMs = Date.now();
+        const state = stateOf(grant, nowMs);
+        if (state !== 'active') throw tokenEnded(state);
+        if (!isAdmitted) await this.#limits.admit(grant, reply);
+        this.#uses.note(grant, nowMs);
+        assertAllowed(grant, operation);
+        request.grant = grant;
+        if (grant === former) request.page = page;
+      } catch (error) {
+        if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
+        throw error;
+      }
+    };
   }
 
   /** The same grant as it is now, for a request that has waited. Throws `invalid-token` if it has ended. */
@@ -125,56 +167,6 @@ export class Authentication {
   /** The family of the token, if it has been accepted before. It can have ended since. */
   familyOf({ headers: { authorization = '' } }: IncomingMessage): string | undefined {
     return this.#known.get(authorization)?.grant.family;
-  }
-
-  async #authorize(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    operation: Authorized,
-    readPage?: PageReader,
-  ): Promise<void> {
-    const { authorization } = request.headers;
-    if (authorization === undefined) {
-      reply.header('www-authenticate', 'Bearer'); // no error, because nothing was sent (RFC 6750, section 3.1)
-      throw refused(
-        'Send a token in the header "Authorization: Bearer <token>". If you have none, ask whoever runs this service for one.',
-      );
-    }
-    try {
-      if (headerCount(request.raw, 'authorization') > 1) {
-        throw refused('Send exactly one Authorization header.');
-      }
-      const known = this.#known.get(authorization);
-      const entry = isCurrent(known) ? known : await this.#entryOf(authorization, request, reply);
-      const { credential, grant: former } = entry;
-      // Before the storage is asked, so a refused request costs it nothing.
-      const isAdmitted = former !== undefined && stateOf(former, Date.now()) === 'active';
-      const admission = isAdmitted ? this.#limits.admit(former, reply) : undefined;
-      if (admission !== undefined) await admission;
-      let page: Promise<PlantPage> | undefined;
-      const readAhead = () => {
-        if (!isAdmitted || !grantsAny(former, operation.scopes)) return;
-        page = readPage?.(request, former.caller);
-        page?.catch(() => {}); // it may not be needed
-      };
-      const grant = await this.#storage.identify(credential, former, readPage && readAhead);
-      if (grant === undefined) {
-        this.#known.delete(entry.header); // so that what is sent with it is no longer charged to its family
-        throw refused('There is no such token. Check that it was created for this service.');
-      }
-      if (grant !== former) this.#known.set(entry.header, { ...entry, grant });
-      const nowMs = Date.now();
-      const state = stateOf(grant, nowMs);
-      if (state !== 'active') throw tokenEnded(state);
-      if (!isAdmitted) await this.#limits.admit(grant, reply);
-      this.#uses.note(grant, nowMs);
-      assertAllowed(grant, operation);
-      request.grant = grant;
-      if (grant === former) request.page = page;
-    } catch (error) {
-      if (isProblem(error, 'invalid-token')) this.#limits.checkFailures(request, reply, true);
-      throw error;
-    }
   }
 
   async #entryOf(

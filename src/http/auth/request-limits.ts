@@ -63,7 +63,10 @@ export class RequestLimits {
 
   /** Admits a request with a valid token, or throws `rate-limited`. Resolves if the rate is limited. */
   admit(grant: Grant, reply: FastifyReply): Promise<void> | undefined {
-    this.#enter(grant, reply);
+    const max = this.#maxInProgress;
+    if (max < Infinity) {
+      reply.request.leave = this.#hold(this.#inProgress, 'in-progress', max, grant, reply);
+    }
     return this.#requests && this.#take(this.#requests, grant, reply);
   }
 
@@ -95,31 +98,31 @@ export class RequestLimits {
     throw rateLimited(reply, secondsUntilNext(state), reason);
   }
 
-  /** Counts a request that is in progress. Throws `rate-limited` if there are too many. */
-  #enter(grant: Grant, reply: FastifyReply): void {
-    const max = this.#maxInProgress;
-    if (max === Infinity) return;
-    const leave = this.#hold(this.#inProgress, grant, reply);
-    if (leave !== undefined) reply.request.leave = leave;
-    else throw this.#tooMany('in-progress', max, grant, reply);
-  }
-
   /** From now on, the request waits for changes instead of being in progress. Throws if too many do. */
   beginWait(grant: Grant, reply: FastifyReply): void {
     if (this.#waiting.isFull) throw tooManyWaiting();
-    const leave = this.#hold(this.#waiting, grant, reply);
-    if (leave === undefined) throw this.#tooMany('waiting', maxWaitingOfFamily, grant, reply);
+    this.#hold(this.#waiting, 'waiting', maxWaitingOfFamily, grant, reply);
     reply.request.leave?.();
   }
 
-  /** Counts the request until it closes, or until the result is called. Undefined if there is no room. */
+  /** Counts the request until it closes, or until the result is called. Throws `rate-limited` if there is no room. */
   #hold(
     semaphore: FairSemaphore,
-    { family }: Grant,
+    name: 'in-progress' | 'waiting',
+    max: number,
+    grant: Grant,
     reply: FastifyReply,
-  ): (() => void) | undefined {
+  ): () => void {
     if (reply.raw.destroyed) return () => {}; // no `close` would follow
-    if (!semaphore.tryAcquire(family)) return undefined;
+    const { family } = grant;
+    if (!semaphore.tryAcquire(family)) {
+      this.#reportGrant(grant, `more than ${max} ${name.replace('-', ' ')}`);
+      reply
+        .header('ratelimit-policy', `"${name}";q=${max};qu="concurrent-requests"`)
+        .header('ratelimit', `"${name}";r=0`);
+      const subject = name === 'waiting' ? 'Waiting requests' : 'Requests in progress';
+      throw rateLimited(reply, 1, `${subject} with this token are limited to ${max}.`);
+    }
     let isHeld = true;
     const release = () => {
       if (isHeld) semaphore.release(family);
@@ -128,16 +131,6 @@ export class RequestLimits {
     // Before the listener that starts the next request of the connection (connections.ts).
     reply.raw.prependListener('close', release);
     return release;
-  }
-
-  #tooMany(name: string, max: number, grant: Grant, reply: FastifyReply): Problem {
-    const what = name.replace('-', ' ');
-    this.#reportGrant(grant, `more than ${max} ${what}`);
-    reply
-      .header('ratelimit-policy', `"${name}";q=${max};qu="concurrent-requests"`)
-      .header('ratelimit', `"${name}";r=0`);
-    const subject = name === 'waiting' ? 'Waiting requests' : 'Requests in progress';
-    return rateLimited(reply, 1, `${subject} with this token are limited to ${max}.`);
   }
 
   #reportGrant(grant: Grant, limit: string): void {

@@ -4,20 +4,28 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Grant } from '../../access/access.ts';
-import type { IdentityStorage, TokenUse } from '../../access/identity-storage.ts';
+import type { IdentityStorage } from '../../access/identity-storage.ts';
 
 const flushIntervalMs = 60_000;
 /** Maximum number of tokens that wait for a write; the uses of others are lost. */
 const maxTokens = 10_000;
-/** Tokens in one write, so that the writes of other requests come between. */
+/** Tokens in one write, and writes at once: in one commit on SQLite. The writes of requests come between. */
 const maxWriteTokens = 500;
+const maxWrites = 64;
 /** How long the end of a shutdown waits for the last flush. A drain of 10 seconds and this are within its limit. */
 const closeTimeoutMs = 3_000;
+
+interface TokenUse {
+  readonly hash: Uint8Array;
+  readonly store: number;
+  usedAtMs: number;
+}
 
 export class TokenUses {
   readonly #storage: Pick<IdentityStorage, 'recordUses'>;
   readonly #timer: NodeJS.Timeout;
-  #uses = new Map<string, TokenUse>();
+  /** By the id of the token. */
+  readonly #uses = new Map<string, TokenUse>();
   #flushing: Promise<void> = Promise.resolve();
 
   constructor(storage: Pick<IdentityStorage, 'recordUses'>, intervalMs = flushIntervalMs) {
@@ -44,22 +52,29 @@ export class TokenUses {
   }
 
   async #write(): Promise<void> {
-    const uses = [...this.#uses];
-    this.#uses = new Map();
-    for (let at = 0; at < uses.length; at += maxWriteTokens) {
-      const some = uses.slice(at, at + maxWriteTokens);
-      const toWrite = some.map(([, { usedAtMs, ...use }]) => {
-        return { ...use, usedAtMs: usedAtMs - (usedAtMs % flushIntervalMs) };
-      });
+    let count = 0;
+    const groups = Map.groupBy(this.#uses, ([, use]) => {
+      return `${use.store} ${minuteOf(use)} ${Math.floor(count++ / maxWriteTokens)}`;
+    });
+    const all = [...groups.values()];
+    for (let at = 0; at < all.length; at += maxWrites) {
       // If a server fails, the uses of the others are still written.
-      await this.#storage.recordUses(toWrite).catch(() => this.#putBack(some));
+      await Promise.allSettled(all.slice(at, at + maxWrites).map((some) => this.#record(some)));
     }
   }
 
-  #putBack(uses: readonly [tokenId: string, use: TokenUse][]): void {
-    for (const [tokenId, use] of uses) {
-      const isNewer = this.#uses.has(tokenId);
-      if (!isNewer && this.#uses.size < maxTokens) this.#uses.set(tokenId, use);
-    }
+  /** Of tokens of a store, all in the same minute. */
+  async #record(uses: readonly [tokenId: string, use: TokenUse][]): Promise<void> {
+    const [[, first] = []] = uses;
+    if (first === undefined) return;
+    const { store } = first;
+    const usedAtMs = minuteOf(first);
+    const hashes = uses.map(([, { hash }]) => hash);
+    await this.#storage.recordUses(store, usedAtMs, hashes);
+    for (const [tokenId, use] of uses) if (minuteOf(use) === usedAtMs) this.#uses.delete(tokenId);
   }
+}
+
+function minuteOf({ usedAtMs }: TokenUse): number {
+  return usedAtMs - (usedAtMs % flushIntervalMs);
 }

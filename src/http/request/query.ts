@@ -10,7 +10,7 @@ import { maxListMembers } from '../limits.ts';
 /** Unknown parameters are faults, and are not in the result. */
 export function readQuery(schema: TObject, url: string, faults: Faults): Record<string, unknown> {
   const value: Record<string, unknown> = {}; // only names of the schema
-  const query = queryOf(url);
+  const [, query] = splitOnce(url, '?');
   if (query === '') return value;
   const known = Object.keys(schema.properties);
   for (const pair of query.split('&')) {
@@ -48,11 +48,6 @@ function adviceFor(name: string, { properties }: TObject): string {
 export function allowed(properties: object): string {
   const known = Object.keys(properties);
   return known.length > 0 ? `Use only ${known.join(', ')}.` : 'This operation has none.';
-}
-
-/** The text after the first `?`, or an empty string. */
-function queryOf(url: string): string {
-  return splitOnce(url, '?')[1];
 }
 
 /**

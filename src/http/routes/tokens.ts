@@ -4,9 +4,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultScopes, scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
-import type { IdentityStorage, StoredToken, TokenPosition } from '../../access/identity-storage.ts';
+import type { IdentityStorage, StoredToken } from '../../access/identity-storage.ts';
 import { maxInvitationMs, maxInvitationUses, type OwnToken } from '../../access/own-tokens.ts';
-import { deriveToken, hashToken, makeToken, rangeOf, tokenId } from '../../access/token.ts';
+import { deriveToken, hashToken, makeToken, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
 import { insufficientScope, invalidRequest, Problem, type ProblemKind } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -201,13 +201,13 @@ export function tokenRoutes(
 
   routes.get('/tokens', optionsOf(listTokens), async (request, reply) => {
     const { query, grant } = request;
-    const { caller: owner } = grant;
+    const { store, user } = grant.caller;
     return lists.send(request, reply, {
       query,
       maxBatchItems: 50,
       read: async ({ after, limit }) => {
-        const wanted = { owner, after: positionOf(after, grant), limit: limit + 1 };
-        const found = await runInSlice(userKey(owner), () => identity.listTokens(wanted));
+        const wanted = { store, user, after, limit: limit + 1 };
+        const found = await runInSlice(userKey(wanted), () => identity.listTokens(wanted));
         const tokens = found.slice(0, limit);
         const items = tokens.map((token) => JSON.stringify(valueOf(token, grant)));
         return {
@@ -228,12 +228,6 @@ export function tokenRoutes(
     }
     return reply.code(204).send();
   });
-}
-
-/** The position of a token that the user has or had. */
-function positionOf(id = '', { caller }: Grant): TokenPosition | undefined {
-  const hash = rangeOf(id)?.last;
-  return hash && { store: caller.store, hash };
 }
 
 function grantJson(grant: Grant): string {

@@ -8,7 +8,7 @@ import { fixedProblem, insufficientScope, Problem } from '../../problem.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Sender } from '../../webhooks/sender.ts';
-import { maxWebhooks, type Webhook } from '../../webhooks/webhook.ts';
+import { idle, maxWebhooks, type Webhook } from '../../webhooks/webhook.ts';
 import { operationsOf, strict, type RouteOptions } from './operation.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
@@ -111,8 +111,7 @@ export function webhookRoutes(
     const start = await readFeed(log, { store, user, userName, read }, after, 1);
     const [id, secret] = [randomBytes(8).toString('hex'), randomBytes(32).toString('base64')];
     const identity = { store, user, userName, id, version: 0, lastPosition: start.position };
-    const begin = { cursor: after ?? start.cursor, dueAtMs: 0, isSending: false, attempts: 0 };
-    const webhook = { ...identity, url, secret, ...begin };
+    const webhook = { ...identity, ...idle, url, secret, cursor: after ?? start.cursor };
     await webhooks.set(webhook, caller);
     reply.code(201).header('location', `${baseUrl}/webhooks/${id}`);
     return sendJson(reply, JSON.stringify({ ...viewOf(webhook), secret: `whsec_${secret}` }));
@@ -155,8 +154,8 @@ const webhookNotFound = fixedProblem(
 );
 
 function viewOf(webhook: Webhook) {
-  const { id, url, cursor, lastPosition, failingSinceMs, retired: reason } = webhook;
-  const isFailing = failingSinceMs !== undefined && reason === undefined;
+  const { id, url, cursor, lastPosition, failing, retired: reason } = webhook;
+  const isFailing = failing !== undefined && reason === undefined;
   return {
     id,
     url,
@@ -164,7 +163,7 @@ function viewOf(webhook: Webhook) {
     after: cursor,
     lag: lastPosition - (parseCursor(cursor)?.position ?? 0),
     ...resultOf(webhook),
-    failingSince: formatTimestamp(failingSinceMs),
+    failingSince: formatTimestamp(failing?.sinceMs),
     nextAttemptAt: isFailing ? formatTimestamp(webhook.dueAtMs) : undefined,
     reason,
   };

@@ -174,9 +174,9 @@ CREATE TABLE IF NOT EXISTS plant_store.webhooks (
   id      text   COLLATE "C" NOT NULL,
   -- Each write compares and replaces it: of two processes that have read the row, one continues.
   version bigint NOT NULL,
-  -- NULL for one to which nothing is sent any more.
+  -- When to send its message. 0 without one, and NULL if nothing is sent any more.
   due_at  bigint,
-  -- The position of the store up to which all is sent. -1 during and between the attempts to send a message.
+  -- The position of the store up to which all is sent.
   sent    bigint NOT NULL,
   -- The rest, as JSON, with the secret of the signatures.
   state   text   NOT NULL,
@@ -184,4 +184,4 @@ CREATE TABLE IF NOT EXISTS plant_store.webhooks (
 );
 -- For the search in all stores, without the rows.
 CREATE INDEX IF NOT EXISTS webhooks_due
-  ON plant_store.webhooks (due_at, sent, store, user_id, id);
+  ON plant_store.webhooks (due_at, id, store, user_id, sent);

@@ -254,9 +254,7 @@ function failureOf(failures: readonly Failure[]): unknown {
     .map(({ host, error }) => `${nameOf(host)}: ${reasonOf(error)}`)
     .join('; ');
   const { error } = first;
-  return error instanceof Refusal
-    ? new Refusal(reasons, { kind: error.kind })
-    : new NoHost(reasons, error);
+  return error instanceof Refusal ? new Refusal(reasons) : new NoHost(reasons, error);
 }
 
 function reasonOf(error: unknown): string {

@@ -6,7 +6,7 @@
 import { addAbortListener } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { decodeSchema, encodeSchema, Migrations, type Schema } from '../../shared/migrations.ts';
-import { Refusal } from '../../refusal.ts';
+import { NoDatabase } from '../../refusal.ts';
 import { endWorkerSessions, runStatements } from '../citus/citus.ts';
 import { sql } from '../../sql/statement.ts';
 import type { Connection } from '../pool/connection.ts';
@@ -51,7 +51,9 @@ export async function migrate(
     const isCitus = await servers.locate(); // again after a migration, which creates tables
     const schema = await withRetries(() => servers.any.withConnection(readSchema));
     if (schema.version === 0 && !create) {
-      throw new Refusal('There is no Plant Store in this database.', { kind: 'missing-schema' });
+      throw new NoDatabase(
+        'There is no Plant Store in this database. Create its tables with "npx plant-store migrate".',
+      );
     }
     refuseUnusableSchema(schema);
     if (schema.version >= migrations.newest) return;

@@ -3,10 +3,10 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { Refusal } from '../../refusal.ts';
+import { NoDatabase, Refusal } from '../../refusal.ts';
 import { readPragma } from '../driver.ts';
 import { systemCode } from '../../shared/system-errors.ts';
-import { refusalFor, writingRefusal } from '../errors.ts';
+import { chooseAnother, refusalFor, writingRefusal } from '../errors.ts';
 import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
 import { nowMs, retryWhileLocked } from './locks.ts';
 import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
@@ -44,7 +44,11 @@ function openOnce(
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    if (!create) throw new Refusal(`There is no database at ${path}.`, { kind: 'no-file' });
+    if (!create) {
+      throw new NoDatabase(
+        `There is no database at ${path}. Run the command in the folder of the database, or set its path with --database.`,
+      );
+    }
     createDatabase(path);
   }
   refuseUnusablePath(path);
@@ -106,16 +110,16 @@ function createDatabase(path: string): void {
   } catch (error) {
     // Another process has just created the database, or the files that looked like leftovers.
     if (systemCode(error) === 'EEXIST' || (error instanceof Refusal && existsSync(path))) return;
-    throw writingRefusal(error, path, 'unusable-path');
+    throw writingRefusal(error, path, chooseAnother);
   }
 }
 
 function refuseForeignFile(database: DatabaseSync, path: string): void {
   const tables = database.prepare('SELECT count(*) AS count FROM sqlite_schema').get();
   if (tables?.['count'] !== 0 && readPragma(database, 'application_id') !== applicationId) {
-    throw new Refusal(`${path} is an SQLite database of another program.`, {
-      kind: 'foreign-file',
-    });
+    throw new Refusal(
+      `${path} is an SQLite database of another program. Choose another file with --database.`,
+    );
   }
 }
 

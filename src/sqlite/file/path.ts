@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { Refusal } from '../../refusal.ts';
 import { systemCode, systemReason } from '../../shared/system-errors.ts';
+import { fixPermissions } from '../errors.ts';
 import { companionSuffixes, isOwnLink } from './files.ts';
 
 /** The path without symbolic links. The file need not exist, also if a link leads to it. Throws a system error. */
@@ -33,7 +34,7 @@ export function realPath(path: string): string {
 /** Throws Refusal if the existing path is no file that can be written, or if the file has a second path. */
 export function refuseUnusablePath(path: string): void {
   if (!statSync(path).isFile()) {
-    throw new Refusal(`${path} is not a file.`, { kind: 'not-a-file' });
+    throw new Refusal(`${path} is not a file. Choose a database file with --database.`);
   }
   const file = realPath(path);
   refuseMountedAlone(file);
@@ -43,8 +44,8 @@ export function refuseUnusablePath(path: string): void {
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
     throw new Refusal(
-      `Cannot write to ${path} or its folder (${systemReason(error, 'no longer there')}). SQLite needs write access to both.`,
-      { kind: 'not-writable', cause: error },
+      `Cannot write to ${path} or its folder (${systemReason(error, 'no longer there')}). SQLite needs write access to both. ${fixPermissions}`,
+      { cause: error },
     );
   }
 }

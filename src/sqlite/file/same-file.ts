@@ -72,9 +72,11 @@ export function refuseOtherFile(path: string, { dev, ino }: FileId): { size: big
     );
   }
   if (current.dev !== dev || current.ino !== ino) {
-    throw new Refusal(`${path} was replaced by another file while it was in use.`, {
-      kind: 'replaced-file',
-    });
+    throw new Refusal(
+      `${path} was replaced by another file while it was in use. Put the original file back. To use the new one ` +
+        'instead, move it to another folder, and the files -wal and -shm to the original. Then restore the new one ' +
+        'with "npx plant-store restore".',
+    );
   }
   return current;
 }

@@ -173,9 +173,9 @@ CREATE TABLE webhooks (
   id      TEXT    NOT NULL,
   -- Each write compares and replaces it: of two processes that have read the row, one continues.
   version INTEGER NOT NULL,
-  -- NULL for one to which nothing is sent any more.
+  -- When to send its message. 0 without one, and NULL if nothing is sent any more.
   due_at  INTEGER,
-  -- The position of the store up to which all is sent. -1 during and between the attempts to send a message.
+  -- The position of the store up to which all is sent.
   sent    INTEGER NOT NULL,
   -- The rest, as JSON, with the secret of the signatures.
   state   TEXT    NOT NULL,
@@ -183,4 +183,4 @@ CREATE TABLE webhooks (
   FOREIGN KEY (store, user_id) REFERENCES users
 ) STRICT;
 -- For the search in all stores, without the rows.
-CREATE INDEX webhooks_due ON webhooks (due_at, sent, store, user_id, id);
+CREATE INDEX webhooks_due ON webhooks (due_at, id, store, user_id, sent);

@@ -4,7 +4,7 @@
 import type { DeletedPlant } from '../../client/client.ts';
 import { optionalTexts } from '../../client/types.ts';
 import { can, info, store } from '../session/session.ts';
-import { sentence, show, type Text } from '../shared/dom.ts';
+import { byId, sentence, show, type Text } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
 import { restore } from '../table/delete-plants.ts';
 import { addPlants } from '../table/plants.ts';
@@ -15,36 +15,32 @@ const moreCount = 50;
 /** Maximum number of plants in a response. */
 const maxPage = 1_000;
 
-/** One more than is shown, if others follow. */
-let plants: DeletedPlant[] = [];
-let shown = 0;
+let maxShown = moreCount;
 
 export const binDialog: MenuDialog<DeletedPlant[]> = new MenuDialog('bin', {
   prepare() {
-    plants = [];
-    shown = 0;
-    draw();
+    maxShown = moreCount;
+    draw([]);
   },
   async read() {
-    const wanted = shown + moreCount;
     const found: DeletedPlant[] = [];
-    for await (const plant of store.listDeleted({ pageSize: Math.min(wanted + 1, maxPage) })) {
+    for await (const plant of store.listDeleted({ pageSize: Math.min(maxShown + 1, maxPage) })) {
       found.push(plant);
-      if (found.length > wanted) break;
+      if (found.length > maxShown) break;
     }
     return found;
   },
-  draw(found) {
-    plants = found;
-    shown += moreCount;
-    draw();
+  draw,
+  send() {
+    maxShown = byId('bin-plants', HTMLElement).childElementCount + moreCount;
+    return binDialog.load();
   },
-  send: () => binDialog.load(),
 });
 
-function draw(): void {
-  show('bin-form', plants.length > shown);
-  drawEntries('bin-plants', plants.slice(0, shown), entry);
+/** Draws the plants, and a button if there is one more than are shown. */
+function draw(plants: readonly DeletedPlant[]): void {
+  show('bin-form', plants.length > maxShown);
+  drawEntries('bin-plants', plants.slice(0, maxShown), entry);
 }
 
 function entry(plant: DeletedPlant): HTMLElement {
@@ -64,10 +60,7 @@ function entry(plant: DeletedPlant): HTMLElement {
 }
 
 async function bringBack(plant: DeletedPlant): Promise<Text> {
-  const { current, fault } = await binDialog.run(() => restore(plant));
+  const { current, fault } = await binDialog.change(() => restore(plant));
   if (current !== undefined) addPlants([current]);
-  plants = plants.filter((other) => other !== plant);
-  shown--;
-  draw();
   return fault ?? sentence`Restored “${current?.name ?? ''}”.`; // with this id, another plant can have been deleted since
 }

@@ -41,6 +41,11 @@ export class MenuDialog<Lists> {
     await whileBusy(byId(`${name}-lists`, HTMLElement), () => this.form.run(() => this.load()));
   }
 
+  /** Shows what others have changed, if the dialog is open. */
+  async refresh(): Promise<void> {
+    if (byId(this.#name, HTMLDialogElement).open) await this.load();
+  }
+
   /** Loads and draws the lists. */
   async load(): Promise<void> {
     this.#parts.draw(await this.run(this.#parts.read));

@@ -20,16 +20,13 @@ export let waiting: Promise<void> | undefined;
 let endWait = () => {};
 addEventListener('online', () => endWait());
 
-/** Calls the service with a token. A temporary problem is shown, unless something else is done before a retry. */
-export function connect(
-  token: string | TokenSource,
-  beforeRetry = (problem: PlantStoreError) => (waiting ??= wait(problem)),
-): PlantStore {
+/** Calls the service with a token. A temporary problem is shown. */
+export function connect(token: string | TokenSource): PlantStore {
   return new PlantStore({
     url: serviceUrl,
     token,
     timeoutMs: maxTimeoutMs, // a call lasts until it succeeds
-    beforeRetry,
+    beforeRetry: (problem) => (waiting ??= wait(problem)),
     fetch: async (url, init) => {
       const response = await fetch(url, init);
       if (response.status < 429) succeeded(); // the others can be temporary problems

@@ -21,13 +21,8 @@ const provider = SignOn.ofPage();
 
 /** Calls the service with the token of the page. If it refuses the token, calls wait for another one. */
 export const store = connect(tokenAfter);
-/** Follows the changes of the store. Whoever uses it handles its problems: the user has not begun the call. */
-export const follower = connect(
-  (refused) => tokenAfter(refused, { isUrgent: false }),
-  async (problem) => {
-    throw problem;
-  },
-);
+/** Follows the changes of the store. It opens no dialog, because the user has not begun the call. */
+export const follower = connect((refused) => tokenAfter(refused, { isUrgent: false }));
 /** What the token in use grants; undefined until somebody has signed in. */
 export let info: Token | undefined;
 let token = '';

@@ -3,8 +3,9 @@
  * that no change is in neither of them. If the service keeps no changes, the page shows what it has read.
  */
 import { PlantStoreError } from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
+import { followAnew } from '../../client/follow.ts';
 import { pause } from '../../client/waiting.ts';
+import { binDialog } from '../dialogs/bin-dialog.ts';
 import { checkOpened } from '../dialogs/plant-dialog.ts';
 import { leaving } from '../session/connection.ts';
 import { can, follower, store } from '../session/session.ts';
@@ -13,13 +14,13 @@ import { countOf } from '../shared/format.ts';
 import { announce } from '../shared/toast.ts';
 import { checkEdited, edited } from './editor.ts';
 import { rowFields } from './plant-list.ts';
-import { isOwn, list, refreshPlants, showChanges, showView, view, type Changes } from './plants.ts';
+import { isOwn, list, refreshPlants, showChanges, showView, view, type Change } from './plants.ts';
 import { highlight } from './table.ts';
 
-/** How long a round lasts at least that fails, such as one of too many tabs: the page then asks once a round. */
-const failedRoundMs = 3_000;
-/** The same if the cursor has ended, because others have shared plants. */
-const endedRoundMs = 300;
+/** With these, the next request would fail too. */
+const lastingStatuses: readonly number[] = [400, 403, 404];
+/** How long the page waits after an error that need not last, such as a bug in the service. */
+const failedMs = 3_000;
 /** During an import, the page asks this often for the next changes, or all rows, and not after each row. */
 const batchPauseMs = 200;
 /** With more changes than this, and than rows, it is faster to read the rows again. */
@@ -59,48 +60,35 @@ function followIfVisible(): void {
 }
 
 async function follow(signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const startMs = performance.now();
-    try {
-      await followRound(signal);
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof PlantStoreError)) throw error;
-      const hasEnded = isProblem(error, 'cursor-ended');
-      if (hasEnded) cursor = undefined;
-      else if (isFinal(error)) return;
-      const roundMs = hasEnded ? endedRoundMs : failedRoundMs;
-      await pause(startMs + roundMs - performance.now(), signal).catch(() => {}); // the loop ends
+  try {
+    for (;;) await followFrom(cursor, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    if (!(error instanceof PlantStoreError)) throw error;
+    if (lastingStatuses.includes(error.status)) return;
+    await pause(failedMs, signal).then(followIfVisible, () => {});
+  }
+}
+
+/** Shows the changes after the cursor. Ends if there are so many that the rows have to be read again, with a new cursor. */
+async function followFrom(after: string | undefined, signal: AbortSignal): Promise<void> {
+  let isMissing = after === undefined;
+  for await (const batch of followAnew(follower, { after, fields: rowFields, signal })) {
+    if (isMissing || batch.reset !== undefined) {
+      await refreshPlants();
+      void checkEdited();
     }
-  }
-}
-
-/** Whether the next request would fail too. */
-function isFinal({ status }: PlantStoreError): boolean {
-  return status >= 400 && status < 500 && ![401, 408, 429].includes(status);
-}
-
-/** Shows the changes since the cursor, and those that follow, until the rows have to be read again. */
-async function followRound(signal: AbortSignal): Promise<void> {
-  const [after, options] = [cursor, { fields: rowFields, signal }];
-  // It responds at once. If it does not, the page shows that, and waits.
-  const { value: first } = await store.changes({ ...options, after }).next();
-  if (after === undefined) await refreshPlants();
-  if (after === undefined) void checkEdited();
-  await show(first);
-  if (cursor === undefined) return;
-  // A request that waits can fail without a reason to worry: proxies end it.
-  for await (const batch of follower.changes({ ...options, after: cursor })) {
-    await show(batch);
+    isMissing = false;
+    const isTooMuch = batch.changes.length > Math.max(manyChanges, list?.count ?? 0);
+    if (!isTooMuch) await show(batch.changes);
+    await binDialog.refresh();
+    cursor = isTooMuch ? undefined : batch.after;
     await pause(batchPauseMs, signal);
-    if (cursor === undefined) return;
+    if (isTooMuch) return;
   }
 }
 
-async function show({ changes, after }: Changes): Promise<void> {
-  const isTooMuch = changes.length > Math.max(manyChanges, list?.count ?? 0);
-  cursor = isTooMuch ? undefined : after;
-  if (isTooMuch) return;
+async function show(changes: readonly Change[]): Promise<void> {
   const news = showChanges(changes);
   const ofOthers = news.filter(({ change }) => !isOwn(change));
   highlight(ofOthers.map(({ change }) => change.id));

@@ -2,8 +2,7 @@
  * The plants that the page shows. Whatever adds, changes or removes one calls a function here, and what shows plants
  * listens to `onChange`.
  */
-import type { Plant } from '../../client/client.ts';
-import type { ChangeBatch } from '../../client/follow.ts';
+import type { ChangeWith, Plant } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
@@ -11,8 +10,7 @@ import { byId, changed, element } from '../shared/dom.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
 
-export type Changes = ChangeBatch<typeof rowFields>;
-type Change = Changes['changes'][number];
+export type Change = ChangeWith<typeof rowFields>;
 
 /** Which plants the table shows. */
 export let view: View = {};

@@ -7,7 +7,7 @@ import type { Page, Route } from 'playwright-core';
 import { openPage } from '../../support/browser.ts';
 import { idOf } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
-import { assertNames, press, switchTab, toast } from '../actions.ts';
+import { assertNames, openBin, press, switchTab, toast } from '../actions.ts';
 import { browser, inBrowser, openStore, shelfNames, type OpenStore } from '../store.ts';
 
 /** Ten times what the page promises: the computer of a test can be slow. */
@@ -156,6 +156,20 @@ inBrowser('a dialog shows what somebody else does to its plant', async (t) => {
   await app.call('DELETE', '/plants/2', bob);
   await page.getByRole('button', { name: 'Restore' }).click();
   await toast(page, 'Restored “Fern”.').waitFor();
+});
+
+inBrowser('the bin shows what somebody else deletes and restores', async (t) => {
+  const { page, app } = await openStore(t);
+  const bob = { token: await app.token('bob', { role: 'manager' }) };
+  await openBin(page);
+  await page.getByText('The bin is empty.').waitFor();
+  for (const id of [1, 2]) await app.call('DELETE', `/plants/${id}`, bob);
+  const restore = page.getByRole('button', { name: 'Restore Ficus lyrata' });
+  await restore.waitFor({ timeout: promisedMs });
+  await restore.focus();
+  await app.call('POST', '/plants/1/restore', bob);
+  await page.locator('#bin-plants').getByText('Monstera').waitFor({ state: 'detached' });
+  assert.equal(await page.evaluate('document.activeElement.ariaLabel'), 'Restore Ficus lyrata');
 });
 
 inBrowser(
