@@ -29,8 +29,8 @@ export interface IdentityStorage {
   createOwnToken(
     by: Grant,
     token: OwnToken,
-    user?: string,
     request?: string,
+    user?: string,
   ): Promise<StoredToken | undefined>;
 
   /** Tokens of a store, or of one of its users, in ascending order of their ids. */

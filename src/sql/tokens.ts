@@ -108,8 +108,8 @@ export const tokenWrites = {
   createOwnToken: (
     { caller, userName, tokenHash, tokenId: parent }: Grant,
     token: OwnToken,
-    other: string | undefined,
     request?: string,
+    other?: string,
   ) => {
     const { store, identified: by } = caller;
     const name = other ?? userName;

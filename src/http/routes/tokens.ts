@@ -270,7 +270,7 @@ export async function createTokenFor(
       ? makeToken(store)
       : deriveToken(store, tokenIn(request.headers.authorization), [user ?? '', key]);
   const own = ownTokenOf(terms ?? {}, grant, hashToken(token), user !== undefined);
-  const earlier = await identity.createOwnToken(grant, own, user, request.id);
+  const earlier = await identity.createOwnToken(grant, own, request.id, user);
   reply.code(201);
   if (earlier !== undefined) reply.header('idempotent-replayed', 'true');
   const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
