@@ -457,6 +457,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         expiresAtMs: undefined,
         revokedAtMs: undefined,
         lastUsedAtMs: undefined,
+        renewableUntilMs: undefined,
+        uses: undefined,
       });
       const next = { store, after: id, limit: 1 };
       assert.deepEqual(await storage.identity.listTokens(next), listed.slice(1, 2));

@@ -54,6 +54,7 @@ export function openapiText(): string {
       { name: 'changes', description: 'What has changed, for those who follow a store.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The tokens of the calling user.' },
+      { name: 'users', description: 'The users of the store, for its managers.' },
       { name: 'webhooks', description: 'Endpoints that get the changes as messages.' },
       { name: 'health', description: 'Checks for balancers and monitoring. They need no token.' },
     ],

@@ -5,7 +5,7 @@
  * last change before it, and who reads. A database that was set back has another change at the position, and the log has
  * each change of what the reader can access. In both cases the reader has to begin again, without a cursor.
  */
-import { reaches, type Reach } from '../access/access.ts';
+import { everyone, reaches, type Reach } from '../access/access.ts';
 import { textsOf } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import { fixedProblem, Problem } from '../problem.ts';
@@ -172,9 +172,13 @@ function changesAfter(
 }
 
 /** A share names the user who receives it. Who sees all plants does so without shares. */
-function changesAccess({ event, name }: FollowedChange, { read, userName }: Reader): boolean {
+function changesAccess(
+  { event, name, ownerBefore }: FollowedChange,
+  { read, user, userName }: Reader,
+): boolean {
   const isShare = event === 'shared' || event === 'share-changed' || event === 'share-ended';
-  return isShare && read !== 'all' && name === userName;
+  const isReceived = name === userName || (name === everyone && ownerBefore !== user);
+  return isShare && isReceived && read !== 'all';
 }
 
 /** Undefined if the reader sees nothing of the change. */

@@ -108,7 +108,7 @@ function detailsOf(change: LoggedChange): string {
     case 'shared':
     case 'share-changed':
     case 'share-ended':
-      return `${owner} with ${name}: ${tag}`;
+      return `${owner} with ${name || 'everyone'}: ${tag}`;
     case 'token-created':
     case 'token-revoked':
       return `token ${name} of ${owner}: ${tag}`;
