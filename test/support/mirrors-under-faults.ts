@@ -218,7 +218,7 @@ export async function followUnderFaults(
         return await work();
       } catch (error) {
         const kinds = ['storage-unavailable', 'outcome-unknown', 'overloaded'] as const;
-        if (!kinds.some((kind) => isProblem(error, kind))) throw error;
+        if (end.signal.aborted || !kinds.some((kind) => isProblem(error, kind))) throw error;
         count('repeated rights');
         await pause(rightsIntervalMs);
       }
