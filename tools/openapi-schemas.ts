@@ -306,7 +306,7 @@ const Access = Type.Object(
         user: 'bob',
         plant: 42,
         owner: 'alice',
-        read: { allowed: true, rule: 'share-for-reading' },
+        read: { allowed: true, rule: 'share' },
         write: { allowed: false, rule: 'share-for-reading' },
       },
     ],

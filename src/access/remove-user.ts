@@ -27,6 +27,7 @@ export async function removeUser(
   findHeir: () => Promise<Identity | undefined>,
   author?: Author,
 ): Promise<number> {
+  if (author !== undefined) await users.beginRemoval(user, author);
   let moved = 0;
   // Repeats if a plant or a share was added meanwhile, or if the heir was removed.
   do {

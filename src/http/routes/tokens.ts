@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultScopes, scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
 import type { IdentityStorage, StoredToken } from '../../access/identity-storage.ts';
 import { maxInvitationMs, maxInvitationUses, type OwnToken } from '../../access/own-tokens.ts';
-import { deriveToken, hashToken, makeToken, tokenId } from '../../access/token.ts';
+import { deriveToken, hashToken, makeSalt, makeToken, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
 import { insufficientScope, invalidRequest, Problem, type ProblemKind } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -268,7 +268,7 @@ export async function createTokenFor(
   const token =
     key === undefined
       ? makeToken(store)
-      : deriveToken(store, tokenIn(request.headers.authorization), [user ?? '', key]);
+      : deriveToken(store, tokenIn(request.headers.authorization), [grant.salt, user ?? '', key]);
   const own = ownTokenOf(terms ?? {}, grant, hashToken(token), user !== undefined);
   const earlier = await identity.createOwnToken(grant, own, request.id, user);
   reply.code(201);
@@ -325,7 +325,7 @@ function ownTokenOf(
   const expiresAtMs = timeIn('expiresAt', times.expiresAt) ?? own;
   const renewableUntilMs = timeIn('renewableUntil', times.renewableUntil);
   const inOrder = scopes.filter((scope) => wanted.has(scope));
-  const token = { hash, scopes: inOrder, label, createdAtMs };
+  const token = { hash, scopes: inOrder, label, createdAtMs, salt: makeSalt() };
   if (invitation === undefined) {
     if (renewableUntilMs !== undefined && (expiresAtMs ?? Infinity) > renewableUntilMs) {
       throw refuseTime('renewableUntil', 'is before the token expires. Send a later time.');

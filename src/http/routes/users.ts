@@ -12,6 +12,7 @@ import { runInSlice } from '../../shared/time-slices.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
+import { wantedBy } from '../response/send-list.ts';
 import { sendJson } from '../response/send.ts';
 import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { nameOfUser, userParameter as user } from './shares.ts';
@@ -139,7 +140,7 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     const { caller, storeName } = request.grant;
     return lists.send(request, reply, {
       query: request.query,
-      maxBatchItems: 50,
+      maxBatchItems: 8, // users can have hundreds of tokens
       read: async ({ after, limit }) => {
         const found = await runInSlice(userKey(caller), () =>
           storage.users.list(storeName, { after, limit: limit + 1 }),
@@ -147,7 +148,8 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
         const users = found.slice(0, limit);
         const items: string[] = [];
         for (const { id, user: name, role, lastUsedAtMs } of users) {
-          const plants = await storage.plants.count(operatorOf(caller.store, [id]), {});
+          const reach = { ...operatorOf(caller.store, [id]), user: caller.user };
+          const plants = await storage.plants.count(reach, { assertWanted: wantedBy(reply.raw) });
           const lastUsedAt = formatTimestamp(lastUsedAtMs);
           items.push(JSON.stringify({ user: name, role, plants, lastUsedAt }));
         }
