@@ -13,8 +13,8 @@ export const pageSize = 250;
 /** Browsers limit the height of an element to 18 million pixels, and rows can be 100 pixels high. */
 const maxRows = 100_000;
 
-/** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
-type ReadPage = (after: number | undefined) => Promise<Plant[]>;
+/** Reads up to `pageSize` plants with ids above `after`. */
+type ReadPage = (after: number | undefined) => Promise<{ plants: Plant[]; isLast: boolean }>;
 
 /** Plants as they are now, undefined if they are gone. */
 type Changed = Map<number, Plant | undefined>;
@@ -170,10 +170,11 @@ export class PlantList {
 
   async #readMore(changed: Changed): Promise<void> {
     const last = this.#plants.at(-1)?.id ?? 0;
-    const read = await this.#read(last || undefined);
-    const hasGrown = changed.values().some((plant) => plant !== undefined && plant.id > last);
-    if (read.length === 0) this.isComplete = !hasGrown;
-    for (const plant of read) {
+    const { plants, isLast } = await this.#read(last || undefined);
+    const end = plants.at(-1)?.id ?? last;
+    const hasGrown = changed.values().some((plant) => plant !== undefined && plant.id > end);
+    this.isComplete = isLast && !hasGrown;
+    for (const plant of plants) {
       const { id } = plant;
       const current = changed.has(id) ? changed.get(id) : plant;
       if (current !== undefined) this.#plants.push(current);
@@ -188,13 +189,14 @@ export class PlantList {
     // The end of a list that was complete is shown too, unless much has been added there.
     const maxCount = this.isComplete ? this.count + 4 * pageSize : 0;
     const found: Plant[] = [];
-    let page: Plant[];
+    let isEnd: boolean;
     do {
-      page = await this.#read(found.at(-1)?.id);
-      found.push(...page);
-      for (const { owner } of page) this.owners.add(owner);
-    } while (page.length > 0 && ((page.at(-1)?.id ?? 0) < known || found.length < maxCount));
-    this.isComplete = page.length === 0;
+      const { plants, isLast } = await this.#read(found.at(-1)?.id);
+      found.push(...plants);
+      for (const { owner } of plants) this.owners.add(owner);
+      isEnd = isLast;
+    } while (!isEnd && ((found.at(-1)?.id ?? 0) < known || found.length < maxCount));
+    this.isComplete = isEnd;
     this.#show(found, changed);
   }
 }
