@@ -97,6 +97,25 @@ it('shows changes where they belong, and the keyboard stays at its plant', async
   assert.equal(list.plants[list.active]?.id, 3, 'the last one');
 });
 
+it('keeps the row of a plant that is held, also if it is gone, until it is released', async () => {
+  const plants = [plant(1), plant(2), plant(3)];
+  const list = listOf(plants, () => {});
+  await shown(list);
+  list.hold(2);
+  list.apply(new Map([[2, undefined]]));
+  plants.splice(1, 1);
+  list.refresh();
+  await list.settled();
+  assert.deepEqual(await shown(list), [1, 2, 3]);
+  list.release();
+  assert.deepEqual(await shown(list), [1, 3]);
+  list.hold(3);
+  list.apply(new Map([[3, undefined]]));
+  list.replace(plant(3)); // it is back
+  list.release();
+  assert.deepEqual(await shown(list), [1, 3]);
+});
+
 it('reads its rows again, and what changes meanwhile is newer', async () => {
   const plants = [plant(1), plant(2), plant(3)];
   const renamed = { ...plant(1), name: 'Renamed' };

@@ -27,6 +27,8 @@ export class PlantList {
   active = 0;
   /** Whether the table has to scroll to that row. */
   isSought = false;
+  /** The plant that is edited. Its row stays until `release`, also if it is gone or leaves the view. */
+  #held: { id: number; isGone: boolean } | undefined;
   /** Plants that changed during the read in progress: its answer can be older than that. */
   #changed: Changed | undefined;
   /** The names of the owners of all plants that were here. */
@@ -104,6 +106,19 @@ export class PlantList {
     return plant?.id === id ? plant : undefined;
   }
 
+  /** Keeps the row of a plant. */
+  hold(id: number): void {
+    this.release();
+    this.#held = { id, isGone: false };
+  }
+
+  /** Removes the row that was kept, if its plant is gone. */
+  release(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held?.isGone === true) this.apply(new Map([[held.id, undefined]]));
+  }
+
   /** Shows a plant that was added, if its place in the list is known, and moves the keyboard to it. */
   add(plant: Plant): void {
     this.apply(new Map([[plant.id, plant]]));
@@ -117,6 +132,7 @@ export class PlantList {
   replace(plant: Plant): void {
     this.#changed?.set(plant.id, plant);
     if (this.find(plant.id) !== undefined) this.#plants[this.rowFrom(plant.id)] = plant;
+    if (this.#held?.id === plant.id) this.#held.isGone = false;
     this.#onChange();
   }
 
@@ -137,7 +153,13 @@ export class PlantList {
     const current = [...changes.values()].filter((plant) => plant !== undefined);
     const known = current.filter(({ id }) => id <= last);
     const all = [...unchanged, ...known];
-    this.#plants = known.length === 0 ? all : all.toSorted((one, other) => one.id - other.id);
+    const held = this.#held;
+    const row = held && this.find(held.id);
+    if (held && row) {
+      held.isGone = !all.some(({ id }) => id === held.id);
+      if (held.isGone) all.push(row);
+    }
+    this.#plants = all.toSorted((one, other) => one.id - other.id);
     this.active = Math.min(this.rowFrom(activeId), Math.max(0, this.count - 1));
     this.#onChange();
   }

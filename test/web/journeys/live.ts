@@ -110,6 +110,14 @@ inBrowser(
     await page.locator('#edit-choice').getByText('Someone has deleted “Thymus').waitFor();
     await page.locator('#edit-name:focus').waitFor();
     assert.equal(await name.inputValue(), 'Typed');
+    const restoreAndSave = page.getByRole('button', { name: 'Restore and save' });
+    await restoreAndSave.waitFor();
+    await app.call('POST', '/plants/3/restore', bob);
+    await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
+    await page.locator('#edit-choice:empty').waitFor({ state: 'attached' });
+    await app.call('DELETE', '/plants/3', bob);
+    await restoreAndSave.click();
+    await assertNames(page, ['Monstera deliciosa', 'Fern', 'Typed']);
   },
 );
 
