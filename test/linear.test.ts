@@ -132,6 +132,7 @@ async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
   for (const kind of [...changeKinds, 'changed', 'held', 'nothing']) {
     assert.ok((counts[kind] ?? 0) > 0, `some were ${kind}`);
   }
+  assert.ok((counts['mirrored'] ?? 0) > 0, 'mirrors were read after receipts');
   assert.ok(sum.contended > 0.05 * sum.operations, 'many overlapped a change of the same plant');
   assert.ok(sum.caught > 0.6 * sum.changed, 'most false responses are detected');
   assert.ok(shareSum.caught > 0.4 * shareSum.changed, 'many about shares are detected');

@@ -3,7 +3,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { maxOwnersInReach, type Caller } from '../src/access/access.ts';
+import { everyone, maxOwnersInReach, type Caller } from '../src/access/access.ts';
+import type { PlantCursor } from '../src/plants/plant-storage.ts';
 import { maxGivenShares } from '../src/access/share-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
 import { addGivenShares, addOwners } from './support/many-rows.ts';
@@ -76,6 +77,36 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(ofStranger, { given: [], received: [] });
     });
 
+    it('with everyone reach those who join later, and allow what either of two shares does', async () => {
+      const { storage, caller, share } = scene();
+      const { store } = await caller('alice');
+      const plant = await create(storage, await caller('alice'), { name: 'hers' });
+      const accessOf = async (name: string) => {
+        const { read, write } = await caller(name);
+        const { received } = await storage.shares.of(store, name);
+        const shown = received.map(({ owner, access, isTeam }) => [owner, access, isTeam]);
+        return [read.length, write.length, ...shown.flat()];
+      };
+      assert.equal(await share('alice', everyone, 'read'), true);
+      assert.deepEqual(await idsOf(storage, await caller('joins later')), [plant.id]);
+      assert.deepEqual(await accessOf('bob'), [2, 1, 'alice', 'read', true]);
+      assert.deepEqual(await accessOf('alice'), [1, 1]);
+      await share('alice', 'bob', 'write');
+      assert.deepEqual(await accessOf('bob'), [2, 2, 'alice', 'write', false]);
+      assert.deepEqual(await accessOf('carol'), [2, 1, 'alice', 'read', true]);
+      await share('alice', 'bob', 'read');
+      assert.equal(await share('alice', everyone, 'write'), false);
+      assert.deepEqual(await accessOf('bob'), [2, 2, 'alice', 'write', false]);
+      const ends = { owner: 'alice', user: everyone };
+      assert.equal(await storage.shares.find(store, ends), 'write');
+      assert.equal(await storage.shares.end(store, [ends]), true);
+      assert.equal(await storage.shares.find(store, ends), undefined);
+      assert.deepEqual(await accessOf('bob'), [2, 1, 'alice', 'read', false]);
+      assert.deepEqual(await accessOf('carol'), [1, 1]);
+      const { given } = await storage.shares.of(store, 'alice');
+      assert.deepEqual(given, [{ owner: 'alice', user: 'bob', access: 'read' }]);
+    });
+
     it('leave the reach of a manager the whole store', async () => {
       const { storage, token, grant, share } = scene();
       const manager = await token('eve', { role: 'manager' });
@@ -101,7 +132,8 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       ] as const;
       for (const { owner, user, access } of all.toReversed()) await share(owner, user, access);
       const { given, received } = await storage.shares.of(store, 'alice');
-      assert.deepEqual([given, received], [all.slice(0, 4), all.slice(4)]);
+      const inEffect = all.slice(4).map((each) => ({ ...each, isTeam: false }));
+      assert.deepEqual([given, received], [all.slice(0, 4), inEffect]);
       assert.deepEqual(await storage.shares.of(store, 'nobody'), { given: [], received: [] });
       const first = await storage.shares.list(store, undefined, 2);
       assert.deepEqual(first, all.slice(0, 2));
@@ -200,10 +232,10 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       };
       const changes = Promise.all([change(1), change(2), change(4)]);
       try {
-        for (const query of [{}, { tag: 't' }]) {
+        for (const query of [{}, { tag: 't' }, { sort: '-name' }] as const) {
           for (const limit of [40, 400, 2_000]) {
             const found: number[] = [];
-            for (let after: number | undefined = 0; after !== undefined;) {
+            for (let after: PlantCursor | undefined = 0; after !== undefined;) {
               const range = { after, limit, fields: ['id'], ...query } as const;
               const { json, next } = await storage.plants.list(who, range);
               const plants: { id: number }[] = JSON.parse(`[${json}]`);
@@ -212,6 +244,7 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
               after = next;
             }
             const ascending = [...new Set(found)].toSorted((a, b) => a - b);
+            if ('sort' in query) found.sort((a, b) => a - b);
             assert.deepEqual(found, ascending);
             assert.deepEqual(found.filter(stays), expected, `limit ${limit}`);
           }

@@ -16,7 +16,7 @@ import { credentialOf, makeToken, storeOf } from '../src/access/token.ts';
 import { maxId } from '../src/plants/ids.ts';
 import { defaultFields } from '../src/plants/lists.ts';
 import type { Plant } from '../src/plants/plant.ts';
-import type { PlantQuery } from '../src/plants/plant-storage.ts';
+import type { PlantCursor, PlantQuery } from '../src/plants/plant-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { withIds } from './support/many-rows.ts';
 import { create, find, plantJson, type StoredField } from './support/plain-plants.ts';
@@ -296,8 +296,12 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         throw new Error('the client has disconnected');
       };
       for (const who of [alice, reaching([alice, bob], alice)]) {
-        const page = storage.plants.list(who, { ...query, assertWanted });
-        await assert.rejects(page, { message: 'the client has disconnected' });
+        for (const scan of [
+          storage.plants.list(who, { ...query, assertWanted }),
+          storage.plants.list(who, { ...query, sort: 'name', assertWanted }),
+          storage.plants.count(who, { assertWanted }),
+        ])
+          await assert.rejects(scan, { message: 'the client has disconnected' });
         assert.equal((await storage.plants.list(who, query)).json, '{"id":1}');
       }
     });
@@ -453,6 +457,8 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
         expiresAtMs: undefined,
         revokedAtMs: undefined,
         lastUsedAtMs: undefined,
+        renewableUntilMs: undefined,
+        uses: undefined,
       });
       const next = { store, after: id, limit: 1 };
       assert.deepEqual(await storage.identity.listTokens(next), listed.slice(1, 2));
@@ -492,7 +498,7 @@ async function pagesOf(
   query: Omit<PlantQuery, 'after' | 'fields'>,
 ): Promise<string[]> {
   const pages: string[] = [];
-  for (let after: number | undefined = 0; after !== undefined;) {
+  for (let after: PlantCursor | undefined = 0; after !== undefined;) {
     const page = await plants.list(who, { ...query, after, fields: ['id', 'tag'] });
     pages.push(page.json);
     after = page.next;

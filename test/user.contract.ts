@@ -338,10 +338,10 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(await users.listStores({ limit: 1 }), stores.slice(0, 1));
       assert.deepEqual(await users.listStores({ after: store, limit: 1 }), stores.slice(1));
       const all = [
-        { store, user: 'Zoë', role: 'member', activeTokens: 1 },
-        { store, user: 'alice', role: 'manager', activeTokens: 2 },
-        { store, user: 'bob', role: 'member', activeTokens: 0 },
-      ];
+        { user: 'Zoë', id: 2, role: 'member', activeTokens: 1 },
+        { user: 'alice', id: 1, role: 'manager', activeTokens: 2 },
+        { user: 'bob', id: 3, role: 'member', activeTokens: 0 },
+      ].map((each) => ({ store, ...each, lastUsedAtMs: undefined }));
       assert.deepEqual(await users.list(store, { limit: 10 }), all);
       assert.deepEqual(await users.list(store, { limit: 2 }), all.slice(0, 2));
       assert.deepEqual(await users.list(store, { after: 'alice', limit: 2 }), [all[2]]);
@@ -490,7 +490,10 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         assert.equal((await alice.grant()).revokedAtMs, 4);
         assert.equal((await findUser(storage, store, 'alice')).role, again.role);
         assert.deepEqual(await storage.users.list(store, { limit: 1 }), [
-          { store, user: 'alice', role: role ?? 'member', activeTokens: 1 },
+          {
+            ...{ store, user: 'alice', id: caller.user, role: role ?? 'member' },
+            ...{ activeTokens: 1, lastUsedAtMs: undefined },
+          },
         ]);
       }
     });

@@ -25,7 +25,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
   [/postgres:\/\/[^\s@]+@[^\s/]+\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
-  [/\r/g, ''],
+  [/[\r\u{feff}]/gu, ''], // a terminal shows neither
 ];
 
 /** Ids of tokens: an example can use the output of an earlier one. */

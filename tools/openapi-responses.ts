@@ -5,6 +5,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Operation, Success } from '../src/http/routes/operation.ts';
 import { maxPosition } from '../src/log/change-log.ts';
+import { maxId } from '../src/plants/ids.ts';
 import { problemKinds, type ProblemKind } from '../src/problem.ts';
 import { Type } from '../src/shared/typebox.ts';
 import { acceptPatch } from '../src/http/request/body.ts';
@@ -34,6 +35,13 @@ export const headers = {
     header(
       'The address of the next page (RFC 8288), with all other parameters unchanged. Absent if there was no `limit` or no plant follows.',
       '</plants?limit=100&after=42&tag=indoor&fields=id&fields=name&fields=tag>; rel="next"',
+    ),
+  ),
+  'Total-Count': optional(
+    header(
+      'The number of plants that the list has without `limit` and `after`. Absent unless `count` is `true`.',
+      5012,
+      { type: 'integer', format: 'int64', minimum: 0, maximum: maxId },
     ),
   ),
   Vary: optional(

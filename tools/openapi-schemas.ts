@@ -4,8 +4,11 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
-import { ShareAccess } from '../src/http/routes/shares.ts';
+import { rules } from '../src/access/explain.ts';
+import { maxInvitationUses } from '../src/access/own-tokens.ts';
+import { NewShare, ShareAccess } from '../src/http/routes/shares.ts';
 import { NewToken, Scope } from '../src/http/routes/tokens.ts';
+import { Role } from '../src/http/routes/users.ts';
 import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';
 import { cursorEnds } from '../src/log/feed.ts';
@@ -139,10 +142,24 @@ const DeletedPlant = Type.Object(
 );
 
 const Share = Type.Object(
-  { user: Text('The name of the other user.'), access: ShareAccess },
+  {
+    user: Text('The name of the other user.'),
+    access: ShareAccess,
+    team: Type.Optional(
+      Type.Literal(true, { description: 'Present if the other user shares only with everyone.' }),
+    ),
+  },
   {
     description: 'A share between the calling user and another one.',
     examples: [{ user: 'bob', access: 'read' }],
+  },
+);
+
+const TeamShare = Type.Object(
+  { access: ShareAccess },
+  {
+    description: 'What the calling user shares with everyone in the store.',
+    examples: [{ access: 'read' }],
   },
 );
 
@@ -162,6 +179,19 @@ const Shares = Type.Object(
   },
 );
 
+const Invitation = Type.Optional(
+  Type.Object(
+    {
+      uses: Type.Integer({
+        minimum: 0,
+        maximum: maxInvitationUses,
+        description: 'How many tokens it can still create.',
+      }),
+    },
+    { description: 'Present if the token is an invitation, which only creates tokens.' },
+  ),
+);
+
 const Token = Type.Object(
   {
     id: Text('The public id of the token, which does not grant access.'),
@@ -173,6 +203,10 @@ const Token = Type.Object(
     ),
     scopes: Type.Array(Scope, { description: 'The operations that the token allows.' }),
     expiresAt: Type.Optional(Time('When the token expires (RFC 3339). Absent if it never does.')),
+    renewableUntil: Type.Optional(
+      Time('The latest expiry of a token that takes its place. Absent if it is that of the token.'),
+    ),
+    invitation: Invitation,
   },
   {
     description:
@@ -203,6 +237,10 @@ const OwnToken = Type.Object(
     lastUsedAt: Type.Optional(
       Time('When it was last used, to the minute. Absent if it was not used yet.'),
     ),
+    renewableUntil: Type.Optional(
+      Time('The latest expiry of a token that is created with it. Absent if it is its own.'),
+    ),
+    invitation: Invitation,
     token: Type.Optional(Text('The token itself. Present only when it is created: save it.')),
   },
   {
@@ -216,6 +254,55 @@ const OwnToken = Type.Object(
         current: false,
         createdAt: '2026-01-31T12:00:00.000Z',
         lastUsedAt: '2026-02-01T09:30:00.000Z',
+      },
+    ],
+  },
+);
+
+const User = Type.Object(
+  {
+    user: Text('The name of the user.'),
+    role: Role,
+    lastUsedAt: Type.Optional(
+      Time('When one of their tokens was last used, to the minute. Absent if none was used.'),
+    ),
+  },
+  {
+    description: 'A user of the store. Ignore members that you do not know.',
+    examples: [{ user: 'ann', role: 'member', lastUsedAt: '2026-02-01T09:30:00.000Z' }],
+  },
+);
+
+const UserRole = Type.Object(
+  { user: Text('Whose role it is.'), role: Role },
+  { description: 'A user and their role.', examples: [{ user: 'ann', role: 'member' }] },
+);
+
+const Decision = Type.Object(
+  {
+    allowed: Type.Boolean({ description: 'Whether the user can do it.' }),
+    rule: OneOf(rules, 'The reason.'),
+  },
+  { description: 'Whether a user can do something with a plant, and why.' },
+);
+
+const Access = Type.Object(
+  {
+    user: Text('The user in question.'),
+    plant: Id('The plant in question.'),
+    owner: Type.Optional(Text('Who owns it. Absent if there is no such plant.')),
+    read: Decision,
+    write: Decision,
+  },
+  {
+    description: 'What a user can do with a plant. Ignore members that you do not know.',
+    examples: [
+      {
+        user: 'bob',
+        plant: 42,
+        owner: 'alice',
+        read: { allowed: true, rule: 'share-for-reading' },
+        write: { allowed: false, rule: 'share-for-reading' },
       },
     ],
   },
@@ -404,11 +491,19 @@ export const schemas: Record<string, TSchema> = {
   DeletedPlant,
   Share,
   Shares,
+  TeamShare,
+  NewShare,
   ShareAccess,
   Token,
   NewToken,
   OwnToken,
+  Invitation,
   Scope,
+  User,
+  UserRole,
+  Role,
+  Access,
+  Decision,
   Webhook,
   NewWebhook,
   WebhookTest,

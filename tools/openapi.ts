@@ -54,6 +54,7 @@ export function openapiText(): string {
       { name: 'changes', description: 'What has changed, for those who follow a store.' },
       { name: 'shares', description: 'Access to the plants of other users.' },
       { name: 'tokens', description: 'The tokens of the calling user.' },
+      { name: 'users', description: 'The users of the store, for its managers.' },
       { name: 'webhooks', description: 'Endpoints that get the changes as messages.' },
       { name: 'health', description: 'Checks for balancers and monitoring. They need no token.' },
     ],
@@ -194,6 +195,7 @@ function asPublished(schema: object): Record<string, unknown> {
   if (copy['type'] === 'integer') {
     copy['format'] = Number(copy['maximum']) <= maxInt32 ? 'int32' : 'int64';
   }
+  if (Array.isArray(copy['anyOf'])) copy['anyOf'] = copy['anyOf'].map(asPublished);
   return copy;
 }
 

@@ -10,15 +10,27 @@ import { plantReadOnly } from '../problem.ts';
 export const roles = ['member', 'manager'] as const;
 export type Role = (typeof roles)[number];
 
-export const scopes = ['plants:read', 'plants:write', 'shares:write', 'webhooks:write'] as const;
+export const scopes = [
+  'plants:read',
+  'plants:write',
+  'shares:write',
+  'webhooks:write',
+  'users:write',
+] as const;
 export type Scope = (typeof scopes)[number];
 
 /** What a token grants unless others are requested. */
 export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
 
+/** What the first token of a database grants, besides: it is that of a manager. */
+export const firstScopes: readonly Scope[] = [...defaultScopes, 'shares:write', 'users:write'];
+
 /** What a share allows with all plants of its owner: `write` includes `read`. */
 export const shareAccesses = ['read', 'write'] as const;
 export type ShareAccess = (typeof shareAccesses)[number];
+
+/** In place of the name of the user who receives a share: everyone in the store, also who joins later. */
+export const everyone = '';
 
 /** Maximum number of owners in reach, including the user. The cost of a page grows with them. */
 export const maxOwnersInReach = 1_000;
@@ -120,6 +132,10 @@ export interface Grant {
   readonly role: Role;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
+  /** The latest expiry of tokens that are created with this one. Undefined if they need not expire. */
+  readonly renewableUntilMs: number | undefined;
+  /** If the token is an invitation, which only creates tokens: how many, and their scopes. */
+  readonly invitation: { readonly uses: number; readonly scopes: readonly Scope[] } | undefined;
 }
 
 /** A user as text: a key for what is counted or takes turns by user. */
@@ -140,7 +156,7 @@ export function stateOf(
 
 /**
  * The only place that decides what a user can access. Both engines call it when they load a grant
- * (`grantOf`). `received` are the shares in effect, at most one per owner.
+ * (`grantOf`). `received` are the shares in effect, at most one for each other owner.
  *
  * Grants are cached: anything else that this depends on must also invalidate them (decision 12: `grant_changes`
  * on SQLite, `grants` on PostgreSQL).
@@ -189,38 +205,4 @@ export function canChange([read, write]: ChangeReach, owner: number): boolean {
 /** What a caller who can read the plants of an owner can do with them. */
 export function accessTo({ write, scopes: granted }: ReadAccess, owner: number): ShareAccess {
   return granted.has('plants:write') && reaches(write, owner) ? 'write' : 'read';
-}
-
-/** Why a user can access a plant (the first three), or why not. */
-export type Rule =
-  | 'owner'
-  | 'manager'
-  | 'share'
-  | 'share-for-reading'
-  | 'share-not-in-effect'
-  | 'no-access'
-  | 'no-plant';
-
-/** A user and a plant. Users are given by name. */
-export interface Question {
-  user: string;
-  role: Role;
-  /** Undefined if there is no such plant. */
-  owner: string | undefined;
-  /** What the owner shares with the user; undefined if no share is in effect. */
-  share: ShareAccess | undefined;
-  /** Whether the owner shares, but without effect, because the user receives too many older shares. */
-  isOverLimit: boolean;
-}
-
-/** The reason for what `callerOf` decides about a plant: the first rule that applies. */
-export function ruleFor(
-  { user, role, owner, share, isOverLimit }: Question,
-  operation: ShareAccess,
-): Rule {
-  if (owner === undefined) return 'no-plant';
-  if (owner === user) return 'owner';
-  if (role === 'manager') return 'manager';
-  if (share === undefined) return isOverLimit ? 'share-not-in-effect' : 'no-access';
-  return share === 'write' || operation === 'read' ? 'share' : 'share-for-reading';
 }

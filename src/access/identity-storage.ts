@@ -20,11 +20,18 @@ export interface IdentityStorage {
   createToken(token: NewToken): Promise<CreatedToken>;
 
   /**
-   * Creates another token for the user of the grant. The hash is that of a token that names the store of the grant.
+   * Creates another token for the user of the grant or, if it names one, for another user of the store, who is created if
+   * needed. The hash is that of a token that names the store of the grant. An invitation loses a use.
    *
-   * Deletes ended tokens of the user (own-tokens.ts). Rejects with `too-many-tokens`.
+   * Resolves to the token if an earlier call has created it. Deletes ended tokens of the user (own-tokens.ts). Rejects with
+   * `too-many-tokens`, `invitation-used`, and `idempotency-key-reused` if the earlier call has created another one.
    */
-  createOwnToken(by: Grant, token: OwnToken, request?: string): Promise<void>;
+  createOwnToken(
+    by: Grant,
+    token: OwnToken,
+    request?: string,
+    user?: string,
+  ): Promise<StoredToken | undefined>;
 
   /** Tokens of a store, or of one of its users, in ascending order of their ids. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;
@@ -72,16 +79,15 @@ export interface TokenQuery {
   limit: number;
 }
 
-export interface TokenRecord {
+export interface StoredToken extends Omit<OwnToken, 'hash'> {
+  revokedAtMs: number | undefined;
+  /** To the minute; undefined if it was never used. */
+  lastUsedAtMs: number | undefined;
+}
+
+export interface TokenRecord extends StoredToken {
   id: string;
   store: string;
   user: string;
   role: Role;
-  scopes: readonly Scope[];
-  label: string;
-  createdAtMs: number;
-  expiresAtMs: number | undefined;
-  revokedAtMs: number | undefined;
-  /** To the minute; undefined if it was never used. */
-  lastUsedAtMs: number | undefined;
 }

@@ -2,7 +2,7 @@
  * Tokens that users create for themselves, without an operator: how many they can have, on every storage alike.
  */
 import { stateOf, type Grant, type Scope } from './access.ts';
-import { insufficientScope, Problem } from '../problem.ts';
+import { fixedProblem, insufficientScope, Problem } from '../problem.ts';
 
 /** Maximum number of active tokens of a user, counted when the user creates another. */
 export const maxActiveTokens = 100;
@@ -11,14 +11,22 @@ export const maxEndedTokens = 100;
 /** Maximum number of tokens to count. Only operators can create more for a user. */
 export const maxCountedTokens = 1_000;
 
-/** A token that a user creates with another one. Times are in milliseconds since the Unix epoch. */
+/** A token that is created with another one. Times are in milliseconds since the Unix epoch. */
 export interface OwnToken {
   hash: Uint8Array;
   scopes: readonly Scope[];
   label: string;
   createdAtMs: number;
   expiresAtMs: number | undefined;
+  /** The latest expiry of tokens that are created with it; undefined for its own, and for none if it is an invitation. */
+  renewableUntilMs?: number | undefined;
+  /** How many tokens an invitation can create. */
+  uses?: number | undefined;
 }
+
+/** Maximum number of tokens that an invitation can create, and how long it is valid. */
+export const maxInvitationUses = 100;
+export const maxInvitationMs = 7 * 24 * 60 * 60 * 1_000;
 
 /** A row of `tokens`, with null for times that do not apply. */
 export type CountedToken = readonly [
@@ -50,12 +58,17 @@ export function tokensToDelete(
   return newestFirst.slice(maxEndedTokens).map(([hash]) => hash);
 }
 
+export const invitationUsed = fixedProblem(
+  'invitation-used',
+  'This invitation was used. Ask whoever sent it for a new one.',
+);
+
 /** Maximum number of ids in a line: that of the operator's token, and the nearest ones. */
 const maxLine = 16;
 
 /**
- * The line of a token: the ids of those from which it descends, the operator's first, separated by spaces. Null for the
- * token of an operator. This is the line of a token that is created with another one.
+ * The line of a token: the ids of those from which it descends, the operator's first, separated by spaces. Null for a token
+ * that an operator or a manager has given to its user. This is the line of a token that is created with another one.
  */
 export function lineBelow(line: string | null, id: string): string {
   const [first = id, ...nearer] = line === null ? [] : [...line.split(' '), id];

@@ -4,11 +4,17 @@ import { Problem } from '../problem.ts';
 /** Maximum number of users with whom one owner can share. */
 export const maxGivenShares = 1_000;
 
-/** What a user of a store lets another one do with all of their plants. Both are names. */
+/** What a user of a store lets another one, or `everyone`, do with all of their plants. Both are names. */
 export interface Share {
   owner: string;
   user: string;
   access: ShareAccess;
+}
+
+/** A share in effect. If the owner shares with the user and with everyone, it has what both allow. */
+export interface ShareInEffect extends Share {
+  /** Whether the owner shares only with everyone. */
+  isTeam: boolean;
 }
 
 /** Maximum number of other users in the shares of a user. */
@@ -24,27 +30,28 @@ export interface SharesQuery {
 
 /** A page of the shares of a user, in ascending order of the other user's name. */
 export interface SharesPage {
+  /** Without those with everyone. */
   given: Share[];
   /** Those in effect: the oldest ones, up to `maxOwnersInReach - 1`. */
-  received: Share[];
+  received: ShareInEffect[];
   /** If more users follow, the name of the last one of this page. */
   next?: string;
 }
 
-/** The other user, and who shares. */
-export type ShareRow = readonly [name: string, access: ShareAccess, isReceived: boolean | number];
+/** The other user; then 0 for a share that is given, 1 for one that is received, and 2 for one that everyone receives. */
+export type ShareRow = readonly [name: string, access: ShareAccess, kind: number];
 
 /** `rows` are in order of their names, and have the given and the received share of `limit` + 1 names if more follow. */
 export function sharesPageOf(user: string, rows: readonly ShareRow[], limit: number): SharesPage {
   const page: SharesPage = { given: [], received: [] };
   let [last, names] = ['', 0];
-  for (const [name, access, isReceived] of rows) {
+  for (const [name, access, kind] of rows) {
     if (name !== last) {
       if (names === limit) return { ...page, next: last };
       names++;
       last = name;
     }
-    if (isReceived) page.received.push({ owner: name, user, access });
+    if (kind > 0) page.received.push({ owner: name, user, access, isTeam: kind === 2 });
     else page.given.push({ owner: user, user: name, access });
   }
   return page;
@@ -86,6 +93,9 @@ export interface ShareStorage {
   end(store: number, ends: readonly ShareEnds[], by?: Caller, request?: string): Promise<boolean>;
 
   of(store: number, user: string, query?: SharesQuery): Promise<SharesPage>;
+
+  /** What an owner shares with this user, or with everyone. Undefined if nothing. */
+  find(store: number, ends: ShareEnds): Promise<ShareAccess | undefined>;
 
   /** Shares of a store in the order in which its owners were created, then by user, after the one given. */
   list(store: number, after: ShareEnds | undefined, limit: number): Promise<Share[]>;

@@ -5,7 +5,7 @@
  * - 32 random bytes
  * - the CRC-32 of both, by which the service refuses typos without a query
  */
-import { hash, randomBytes } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { TokenCredential } from './access.ts';
 
@@ -35,7 +35,20 @@ const idPattern = new RegExp(`^([${alphabet}]{${storeChars}})-([0-9a-f]{${idHexC
 
 /** A new token of a store: 64 characters, 256 random bits. */
 export function makeToken(store: number): string {
-  const secret = base62(BigInt(`0x${randomBytes(secretBytes).toString('hex')}`), secretChars);
+  return tokenWith(store, randomBytes(secretBytes));
+}
+
+/**
+ * The token that the same request with the same token creates again: an HMAC (RFC 2104) with that token as its key. Without
+ * the token, nobody can compute it, not even with the database.
+ */
+export function deriveToken(store: number, token: string, request: readonly string[]): string {
+  const hmac = createHmac('sha256', token).update(JSON.stringify(request));
+  return tokenWith(store, hmac.digest());
+}
+
+function tokenWith(store: number, bytes: Buffer): string {
+  const secret = base62(BigInt(`0x${bytes.toString('hex')}`), secretChars);
   const body = base62(store, storeChars) + secret;
   return prefix + body + checksumOf(body);
 }

@@ -1,7 +1,9 @@
-import type { Identity, Role } from './access.ts';
+import type { Caller, Identified, Identity, Role } from './access.ts';
+import { fixedProblem } from '../problem.ts';
 
 /**
- * The users and stores of a storage (storage.ts), for its operators.
+ * The users and stores of a storage (storage.ts), for its operators and for managers, who are the `author` of what they change.
+ * A manager can change what leaves another one: otherwise the methods reject with `last-manager`.
  *
  * A removed user keeps their row, so that a write in progress never refers to a user who does not exist. No method
  * returns removed users, except `find`. A new token for the name makes them a new user, who is a member.
@@ -20,22 +22,39 @@ export interface UserStorage {
   namesOf(store: number, users: readonly number[]): Promise<ReadonlyMap<number, string>>;
 
   /**
-   * Revokes all tokens of the user, removes their webhooks, ends the shares that they give, and about `limit` shares that they receive.
+   * Sets the role of a user. Resolves to whether there is one with this name.
+   */
+  setRole(by: Caller, user: string, role: Role, request?: string): Promise<boolean>;
+
+  /**
+   * Revokes all tokens of the user except that of the author, removes their webhooks, ends the shares that they give, and about `limit` shares that they receive.
    * Resolves to the number of ended shares: repeat it until there are none.
    */
-  endAccess(user: Identity, revokedAtMs: number, limit: number): Promise<number>;
+  endAccess(user: Identity, revokedAtMs: number, limit: number, author?: Author): Promise<number>;
 
   /**
    * Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. Moves
    * none to a user who was removed.
    */
-  movePlants(from: Identity, to: number, limit: number): Promise<number>;
+  movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without
    * a change, if they still own plants or give shares.
    */
-  remove(user: Identity, removedAtMs: number): Promise<boolean>;
+  remove(user: Identity, removedAtMs: number, author?: Author): Promise<boolean>;
+}
+
+export const lastManager = fixedProblem(
+  'last-manager',
+  'This user is the last manager of the store. Make another user a manager first.',
+);
+
+/** Who writes. A write of an operator has no author. */
+export interface Author {
+  /** Identified again before the decision, which a revoked token does not reach. */
+  readonly by?: Identified | undefined;
+  readonly request?: string | undefined;
 }
 
 export interface NameQuery {
@@ -56,8 +75,11 @@ export interface UserRecord {
   store: string;
   user: string;
   role: Role;
+  id: number;
   /** Number of tokens that have neither expired nor been revoked. */
   activeTokens: number;
+  /** When one of the tokens was last used, to the minute. */
+  lastUsedAtMs: number | undefined;
 }
 
 export interface FoundNames {

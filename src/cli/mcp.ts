@@ -92,13 +92,14 @@ function addReadingTools(add: AddTool, store: PlantStore): void {
     reads,
     {
       text: Type.Optional(Type.String({ description: 'part of a name or a tag' })),
-      tag: Type.Optional(Type.String({ description: 'a whole tag' })),
+      tag: Type.Optional(Type.String({ description: 'a whole tag; empty for any' })),
       after: Type.Optional(id),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxFound, default: 20 })),
     },
-    async ({ text: q, limit = 20, ...where }) => {
+    async ({ text, tag: whole, limit = 20, after }) => {
       const plants = [];
-      const query = { ...where, q, fields: plantFields, pageSize: limit + 1 };
+      const [q, tag] = [text || undefined, whole || undefined]; // models send empty arguments
+      const query = { q, tag, after, fields: plantFields, pageSize: limit + 1 };
       for await (const plant of store.list(query)) {
         if (plants.length === limit) return { plants, hasMore: true };
         plants.push(plant);

@@ -28,7 +28,7 @@ import {
   type PlantStoreOptions,
   type Transport,
 } from './options.ts';
-import { etagOf, idOf, nextOf, arrayOf } from './reply.ts';
+import { arrayOf, countOf, etagOf, idOf, nextOf } from './reply.ts';
 import {
   addressOf,
   conditionOf,
@@ -174,7 +174,7 @@ export class PlantStore {
     await this.#delete(['plants', id], 'plant-not-found', options, conditionOf(options));
   }
 
-  /** Lists plants in ascending order of id. Each request gets `pageSize` plants, by default 1,000. */
+  /** Lists plants in ascending order of id, or sorted. Each request gets `pageSize` plants, by default 1,000. */
   list<const F extends Fields = DefaultFields>(
     options: ListOptions<F> = {},
   ): AsyncGenerator<PlantWith<F>, void, void> {
@@ -190,9 +190,9 @@ export class PlantStore {
         'A list has no `limit`: it has all plants. Leave the loop with `break`, or set `pageSize`.',
       );
     }
-    const { fields, tag, q, after } = options;
+    const { fields, tag, q, sort, after } = options;
     yield* this.#pages(
-      this.#address(['plants'], { limit: limitOf(options), after, tag, q, fields }),
+      this.#address(['plants'], { limit: limitOf(options), after, tag, q, sort, fields }),
       options,
       arrayOf<PlantWith<F>>,
     );
@@ -213,6 +213,12 @@ export class PlantStore {
       if (plants.length === max) break;
     }
     return plants;
+  }
+
+  /** Counts the plants of a list. */
+  async count({ tag, q, ...options }: CountOptions = {}): Promise<number> {
+    const address = this.#address(['plants'], { limit: 1, tag, q, count: 'true' });
+    return this.#call('read', options, async (call) => countOf(await call.send('GET', address)));
   }
 
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
@@ -419,12 +425,17 @@ export interface DeletedOptions extends CallOptions {
   pageSize?: number | undefined;
 }
 
-export interface ListOptions<F extends Fields> extends FieldsOptions<F> {
+export interface CountOptions extends CallOptions {
   /** Only plants with exactly this tag; empty: only plants without a tag. */
   tag?: string | undefined;
   /** Only plants whose name or tag contains this text, whatever its case and accents. */
   q?: string | undefined;
-  /** Only plants with an id above this one. */
+}
+
+export interface ListOptions<F extends Fields> extends FieldsOptions<F>, CountOptions {
+  /** By name, whatever its case and accents, or in the reverse order of names. By default, by id. */
+  sort?: 'name' | '-name' | undefined;
+  /** Only plants with an id above this one, without `sort`. */
   after?: number | undefined;
   /** Maximum number of plants in a page, at most 1,000. */
   pageSize?: number | undefined;

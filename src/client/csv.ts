@@ -3,7 +3,8 @@
  */
 
 /** A row of the file. `line` is the line on which it begins, from 1. */
-export type CsvRecord = { line: number; fields: string[] } | { line: number; fault: string };
+export type CsvRecord =
+  { line: number; fields: string[] } | { line: number; fault: string; text: string };
 
 const separators = [',', ';', '\t'] as const;
 type Separator = (typeof separators)[number];
@@ -28,7 +29,9 @@ export function* readCsv(text: string, separator: Separator): Generator<CsvRecor
     restOfLine.lastIndex = start;
     if (fields === undefined) restOfLine.test(text);
     const end = (fields ? field : restOfLine).lastIndex;
-    yield fields ? { line, fields } : { line, fault: unmatchedQuotes };
+    yield fields
+      ? { line, fields }
+      : { line, fault: unmatchedQuotes, text: text.slice(start, end).trimEnd() };
     line += text.slice(start, end).match(/\r\n|\r|\n/g)?.length ?? 0;
     start = end;
   }
@@ -51,13 +54,20 @@ function readFields(
   }
 }
 
-/** The most frequent separator in the first line; a comma if there is none. */
+/** The separator of most of the first lines, and the most frequent one of those; a comma if there is none. */
 export function separatorOf(text: string): Separator {
-  const [firstLine = ''] = /^[^\r\n]*/.exec(text) ?? [];
-  const header = firstLine.replaceAll(/"[^"]*"/g, '');
-  const count = (separator: string) => header.split(separator).length;
-  return separators.reduce((best, one) => (count(one) > count(best) ? one : best));
+  const plain = text.slice(0, 20_000).replaceAll(/"[^"]*"/g, '');
+  const lines = plain.split(/[\r\n]+/, 20);
+  const score = (separator: string) => {
+    const counts = lines.map((line) => line.split(separator).length - 1);
+    const total = counts.reduce((sum, count) => sum + count);
+    return counts.filter((count) => count > 0).length + total / (total + 1);
+  };
+  return separators.reduce((best, one) => (score(one) > score(best) ? one : best));
 }
+
+/** Begins a file for spreadsheets, because Excel reads one without it in another encoding. */
+export const byteOrderMark = '\u{feff}';
 
 /** Writes a record, with a line break at the end. */
 export function writeCsv(fields: readonly (string | number)[]): string {

@@ -1,7 +1,7 @@
 /**
  * Follows the changes of a store with a cursor. A request waits in the service until there is a change.
  */
-import { pauseMs, type Reply } from './call.ts';
+import type { Reply } from './call.ts';
 import type { PlantStore } from './client.ts';
 import type { DefaultFields, Fields, PlantWith } from './fields.ts';
 import { isProblem, type PlantStoreError } from './problem.ts';
@@ -14,6 +14,9 @@ const waitSeconds = 25;
 
 /** How long a request without changes takes at least: a service that stops, or a proxy, can end it at once. */
 const minWaitMs = 1_000;
+
+/** How long after a new cursor the next one can be requested: shares can come and go all the time. */
+const minResetMs = 1_000;
 
 /** A change to a plant, and the plant as it is now. */
 export type ChangeWith<F extends Fields> = Omit<Change, 'plant'> & {
@@ -76,18 +79,18 @@ export async function* followAnew<F extends Fields>(
 ): AsyncGenerator<NewBatch<F>, never, void> {
   let cursor = after;
   let reset: PlantStoreError | undefined;
-  for (let resets = 0; ;) {
+  for (let resetAtMs = -Infinity; ;) {
     try {
       for await (const batch of store.changes({ ...options, after: cursor })) {
         yield { ...batch, reset };
-        if (reset === undefined) resets = 0;
         reset = undefined;
       }
     } catch (error) {
       if (!isProblem(error, 'cursor-ended')) throw error;
       [cursor, reset] = [undefined, error];
-      // Shares can come and go all the time.
-      if (resets++ > 0) await pause(pauseMs(error, resets), options.signal);
+      const restMs = resetAtMs + minResetMs - performance.now();
+      if (restMs > 0) await pause(restMs, options.signal);
+      resetAtMs = performance.now();
     }
   }
 }

@@ -4,7 +4,7 @@
 import type { PlantStore } from './client.ts';
 import { defaultFields, select, type Fields, type PlantWith } from './fields.ts';
 import { followAnew, type ChangesOptions, type ChangeWith } from './follow.ts';
-import { isProblem } from './problem.ts';
+import { isProblem, type PlantStoreError } from './problem.ts';
 import type { PlantField } from './types.ts';
 import { unlessAborted } from './waiting.ts';
 
@@ -44,13 +44,23 @@ export async function startMirror<F extends Fields>(
   let plants = await listAll(store, fields, signal);
   let moved = createEvent();
 
+  /** Why the cursor has ended: a restore after it ended for another reason still makes receipts worthless. */
+  async function latestEnd(reset: PlantStoreError): Promise<PlantStoreError> {
+    const last = patient.changes({ after, pageSize: 1, signal }).next();
+    return last.then(
+      () => reset,
+      (error: unknown) => {
+        if (isProblem(error, 'cursor-ended')) return error;
+        throw error;
+      },
+    );
+  }
+
   async function run(): Promise<void> {
-    for await (const { changes, reset, ...batch } of followAnew(patient, {
-      after,
-      fields,
-      signal,
-    })) {
+    const batches = followAnew(patient, { after, fields, signal });
+    for await (const { changes, reset, ...batch } of batches) {
       if (reset !== undefined) plants = await listAll(patient, fields, signal);
+      const end = reset && (await latestEnd(reset));
       for (const { id, plant } of changes) {
         if (plant === undefined) plants.delete(id);
         else plants.set(id, plant);
@@ -58,7 +68,7 @@ export async function startMirror<F extends Fields>(
       ({ after, position } = batch);
       const { resolve, reject } = moved;
       moved = createEvent();
-      if (reset?.reason === 'restored') reject(reset);
+      if (end?.reason === 'restored') reject(end);
       else resolve();
       if (reset !== undefined) await onChange?.(undefined);
       else if (changes.length > 0) await onChange?.(changes);
@@ -77,6 +87,7 @@ export async function startMirror<F extends Fields>(
     },
     ended,
     async until(wanted, { signal: end } = {}) {
+      if (Number.isNaN(wanted)) throw new RangeError('A position is a number.');
       const target = wanted ?? (await next({ signal: end })).position;
       for (;;) {
         const [cursor, { promise }] = [after, moved];

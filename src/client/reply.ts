@@ -22,6 +22,13 @@ export function etagOf({ headers, unexpected }: Reply<unknown>): string {
   throw unexpected('The response has no ETag. Usually a proxy has removed it.');
 }
 
+/** The number of all plants of a list. */
+export function countOf({ headers, unexpected }: Reply<unknown>): number {
+  const count = headers.get('total-count');
+  if (count !== null) return Number(count);
+  throw unexpected('The response has no Total-Count. Usually a proxy has removed it.');
+}
+
 /**
  * The address of the next page; undefined after the last one. Only the query of `Link` is used: the service can write
  * its public address there, which can differ from `url`, and the token must not be sent to another address.

@@ -1,9 +1,13 @@
 /**
  * Adds the rows of a file to a store, many at a time, and never a row twice: each has an idempotency key (decision 30).
  */
-import { PlantStoreError, type NewPlant, type PlantStore } from './client.ts';
+import { PlantStoreError, type NewPlant, type PlantPatch, type PlantStore } from './client.ts';
 import { inParallel } from './in-parallel.ts';
-import type { ImportRow } from './read-rows.ts';
+import { isCreated, isUpdated } from './lost-response.ts';
+import { printable } from './printable.ts';
+import { isProblem } from './problem.ts';
+import { importedFields, type ImportRow } from './read-table.ts';
+import { textFields } from './types.ts';
 
 export interface ImportOptions {
   /** A client whose calls wait for the service as long as the import should. */
@@ -11,21 +15,32 @@ export interface ImportOptions {
   rows: readonly ImportRow[];
   /** Returns the idempotency key of a row. It is called for each row in the order of the file. */
   keyOf: (plant: NewPlant, row: number) => string;
+  /** Whether a row with the id of a plant that is there changes that plant. */
+  update: boolean;
   /** Number of requests in flight. */
   concurrency: number;
   /** Stops the import, which then throws the reason of the signal. */
   signal: AbortSignal;
 }
 
-/** What happened to a row. `reason` describes a refusal, and its fix. */
-export interface ImportOutcome {
+/** What happened to a row. */
+export interface ImportOutcome extends Done {
   /** The number of the row, from 1. */
   row: number;
   /** The line on which it begins. A row of a JSON array has none. */
   line?: number | undefined;
-  status: 'added' | 'already added' | 'refused';
-  id?: number | undefined;
+  status: 'added' | 'already added' | 'updated' | 'unchanged' | 'refused';
+  /** Why the row is refused, and how to fix it. */
   reason?: string | undefined;
+}
+
+/** What an import has done, so that it can be undone. */
+export interface Done {
+  id?: number | undefined;
+  /** The plant of the row. */
+  plant?: NewPlant | undefined;
+  /** The texts of the plant before it was updated. */
+  before?: PlantPatch | undefined;
 }
 
 /** A row to add. */
@@ -42,6 +57,7 @@ export async function* importPlants({
   store,
   rows,
   keyOf,
+  update,
   concurrency,
   signal,
 }: ImportOptions): AsyncGenerator<ImportOutcome, void> {
@@ -51,32 +67,107 @@ export async function* importPlants({
     if ('fault' in source) yield { ...place, status: 'refused', reason: source.fault };
     else tasks.push({ ...place, plant: source.plant, key: keyOf(source.plant, place.row) });
   }
-  const add = async ({ plant, key, ...place }: Task): Promise<ImportOutcome> => {
+  const send = async ({ plant, key, ...place }: Task): Promise<ImportOutcome> => {
     signal.throwIfAborted();
     try {
+      const changed = update ? await updatePlant(store, plant, signal) : undefined;
+      if (changed !== undefined) return { ...place, ...changed, id: plant.id, plant };
       const { id, isReplay } = await store.create(plant, { idempotencyKey: key, signal });
-      return { ...place, status: isReplay ? 'already added' : 'added', id };
+      return { ...place, status: isReplay ? 'already added' : 'added', id, plant };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      return { ...place, status: 'refused', reason: reasonOf(error) };
+      return { ...place, status: 'refused', reason: reasonOf(error, plant) };
     }
   };
   // Rows with ids come first, because the service assigns larger ids to the others.
   for (const hasId of [true, false]) {
     const some = tasks.filter(({ plant }) => (plant.id !== undefined) === hasId);
-    yield* inParallel(some, concurrency, add);
+    yield* inParallel(some, concurrency, send);
   }
 }
 
-const refusals: readonly string[] = ['invalid-request', 'body-too-large', 'id-taken'];
+/** Changes the plant that has the id of the row. Undefined if there is none. */
+async function updatePlant(
+  store: PlantStore,
+  { id, ...patch }: NewPlant,
+  signal: AbortSignal,
+): Promise<Pick<ImportOutcome, 'status' | 'before'> | undefined> {
+  if (id === undefined) return undefined;
+  try {
+    const { plant: before, etag } = await store.getWithETag(id, { fields: textFields, signal });
+    if (isUpdated(before, patch)) return { status: 'unchanged' };
+    await store.update(id, patch, { ifMatch: etag, signal });
+    return { status: 'updated', before };
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    return undefined;
+  }
+}
+
+/**
+ * Undoes what an import has done, and yields for each plant whether it did. A plant that somebody has changed since
+ * then stays as it is.
+ */
+export async function* undoImport(
+  store: PlantStore,
+  all: readonly Done[],
+  concurrency: number,
+): AsyncGenerator<boolean, void> {
+  yield* inParallel(all, concurrency, async ({ id = 0, plant, before }) => {
+    try {
+      const { plant: now, etag } = await store.getWithETag(id, { fields: textFields });
+      if (plant === undefined || !(before ? isUpdated : isCreated)(now, plant)) return false;
+      if (before) await store.update(id, before, { ifMatch: etag });
+      else await store.delete(id, { ifMatch: etag });
+      return true;
+    } catch (error) {
+      if (isProblem(error, 'plant-not-found')) return before === undefined;
+      if (isRefusal(error)) return false;
+      throw error;
+    }
+  });
+}
+
+const refusals: readonly string[] = [
+  'invalid-request',
+  'body-too-large',
+  'id-taken',
+  'plant-read-only',
+  'precondition-failed',
+];
 
 /** Whether the service refuses this row, and not the whole import. */
 function isRefusal(error: unknown): error is PlantStoreError {
   return error instanceof PlantStoreError && refusals.includes(error.kind);
 }
 
-function reasonOf({ detail, errors }: PlantStoreError): string {
-  return errors.length === 0 ? detail : errors.map((fault) => fault.detail).join(' ');
+/** The reason of the service, in plain words where these are more precise. */
+function reasonOf({ detail, errors }: PlantStoreError, plant: NewPlant): string {
+  if (errors.length === 0) return detail;
+  const reasons = errors.map(({ pointer, detail: reason }) => {
+    const field = importedFields.find((each) => pointer === `/${each}`);
+    return (field && faultIn(field, plant[field])) ?? reason.replaceAll(' (code points)', '');
+  });
+  return reasons.join(' ');
+}
+
+const characters: Record<string, string> = {
+  '\t': 'a tab',
+  '\n': 'a line break',
+  '\r': 'a line break',
+};
+
+/** What is wrong with a text: that it is empty, or the first character that no text can have. */
+function faultIn(field: string, value: unknown): string | undefined {
+  if (field === 'name' && typeof value === 'string' && value.trim() === '') {
+    return 'The name is empty.';
+  }
+  const found = /[\p{Cc}\p{Cs}]/u.exec(typeof value === 'string' ? value : '');
+  if (found === null) return undefined;
+  const character = characters[found[0]] ?? `an invisible character (${printable(found[0])})`;
+  const start = found.input.slice(0, found.index).slice(-20);
+  const place = start === '' ? 'at its beginning' : `behind "${start}"`;
+  return `The ${field} has ${character} ${place}. Remove it.`;
 }
 
 /** Where a row is in the file: "line 4", or "row 3" if it has no line. */
@@ -84,14 +175,41 @@ export function placeOf({ row, line }: Pick<ImportOutcome, 'row' | 'line'>): str
   return line === undefined ? `row ${row}` : `line ${line}`;
 }
 
-/** "Added 3 plants; 1 row was refused." */
+/** "Added 3 plants; updated 2; 1 row was refused." */
 export function summaryOf(
-  { added, 'already added': before, refused }: Readonly<Record<ImportOutcome['status'], number>>,
+  counts: Readonly<Record<ImportOutcome['status'], number>>,
   format: (count: number) => string = String,
 ): string {
+  const { added, 'already added': before, updated, unchanged, refused } = counts;
+  const were = (count: number) => `${format(count)} ${count === 1 ? 'was' : 'were'}`;
   const parts = [`Added ${format(added)} ${added === 1 ? 'plant' : 'plants'}`];
-  if (before > 0) parts.push(`${format(before)} ${before === 1 ? 'was' : 'were'} already added`);
+  if (updated > 0) parts.push(`updated ${format(updated)}`);
+  if (unchanged > 0) parts.push(`${were(unchanged)} unchanged`);
+  if (before > 0) parts.push(`${were(before)} already added`);
   if (refused > 0)
     parts.push(`${format(refused)} ${refused === 1 ? 'row was' : 'rows were'} refused`);
   return `${parts.join('; ')}.`;
+}
+
+export const noCounts = { added: 0, 'already added': 0, updated: 0, unchanged: 0, refused: 0 };
+
+/** What a row says, for people who look for it in their file. */
+export function contentOf(row: ImportRow | undefined): string {
+  if (row === undefined) return '';
+  const { name = '', ...others }: object & { name?: unknown } =
+    'fault' in row ? row.content : row.plant;
+  return [name, ...Object.values(others)]
+    .filter((value) => value !== '')
+    .map(shownTextOf)
+    .join(', ');
+}
+
+/** The text without line breaks, for people. */
+export function shownTextOf(value: unknown): string {
+  return textOf(value).replaceAll(/\r\n|\r|\n/g, ' ↵ ');
+}
+
+/** JSON can have anything in place of a text. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 }

@@ -87,6 +87,8 @@ export interface Share {
   /** The name of the other user. */
   user: string;
   access: ShareAccess;
+  /** Present if the other user shares only with everyone. */
+  team?: boolean;
 }
 
 /** The shares of the calling user. */
@@ -95,6 +97,16 @@ export interface Shares {
   given: Share[];
   /** Users whose plants the calling user can access: those who shared first, at most 999. */
   received: Share[];
+}
+
+/** What the calling user shares with everyone in the store. */
+export interface TeamShare {
+  access: ShareAccess;
+}
+
+/** What a share allows. A JSON object with the field access. */
+export interface NewShare {
+  access: ShareAccess;
 }
 
 /** `read`: the user can list and get the plants. `write`: the user can also change, delete and restore them. Read or write. */
@@ -114,16 +126,28 @@ export interface Token {
   scopes: Scope[];
   /** When the token expires (RFC 3339). Absent if it never does. */
   expiresAt?: string;
+  /** The latest expiry of a token that takes its place. Absent if it is that of the token. */
+  renewableUntil?: string;
+  invitation?: Invitation;
 }
 
-/** The token to create. Without a body, it grants the same as the token of the request. A JSON object with the fields scopes, expiresAt and label. */
+/** The token to create. Without a body, it grants the same as the token of the request. A JSON object with the fields scopes, expiresAt, renewableUntil, label and invitation. */
 export interface NewToken {
-  /** What the token allows. The default, and the maximum, are the scopes of the token of the request. A list of at least one of plants:read, plants:write, shares:write, webhooks:write, each at most once. */
+  /** What the token allows. The default, and the maximum, are the scopes of the token of the request. A list of at least one of plants:read, plants:write, shares:write, webhooks:write, users:write, each at most once. */
   scopes?: Scope[];
-  /** When the token expires. The default, and the latest time, is the expiry of the token of the request. A time with an offset from UTC, as in RFC 3339. */
+  /** When the token expires. The default is the expiry of the token of the request, and the latest time its `renewableUntil`, if it has one. A time with an offset from UTC, as in RFC 3339. */
   expiresAt?: string;
+  /** For a device that stays signed in: until when the token can be used to create another one that takes its place. Without it, what the token creates does not outlast it. A time with an offset from UTC, as in RFC 3339. */
+  renewableUntil?: string;
   /** A note that helps you to distinguish your tokens. A string of at most 100 characters (code points), without control characters. U+0080 to U+009F and lone surrogates are refused too. */
   label?: string;
+  /** Makes the token an invitation: it can only create tokens for the user, with these scopes and up to this expiry. A JSON object with the fields uses and expiresAt. */
+  invitation?: {
+    /** How many tokens it can create: 1 by default. An integer from 1 to 100. */
+    uses?: number;
+    /** When the invitation ends: after 7 days by default, and at the latest. A time with an offset from UTC, as in RFC 3339. */
+    expiresAt?: string;
+  };
 }
 
 /** A token of the calling user. Ignore members that you do not know. */
@@ -146,12 +170,68 @@ export interface OwnToken {
   revokedAt?: string;
   /** When it was last used, to the minute. Absent if it was not used yet. */
   lastUsedAt?: string;
+  /** The latest expiry of a token that is created with it. Absent if it is its own. */
+  renewableUntil?: string;
+  invitation?: Invitation;
   /** The token itself. Present only when it is created: save it. */
   token?: string;
 }
 
+/** Present if the token is an invitation, which only creates tokens. */
+export interface Invitation {
+  /** How many tokens it can still create. */
+  uses: number;
+}
+
 /** One kind of operation. */
-export type Scope = 'plants:read' | 'plants:write' | 'shares:write' | 'webhooks:write';
+export type Scope =
+  'plants:read' | 'plants:write' | 'shares:write' | 'webhooks:write' | 'users:write';
+
+/** A user of the store. Ignore members that you do not know. */
+export interface User {
+  /** The name of the user. */
+  user: string;
+  role: Role;
+  /** When one of their tokens was last used, to the minute. Absent if none was used. */
+  lastUsedAt?: string;
+}
+
+/** A user and their role. */
+export interface UserRole {
+  /** Whose role it is. */
+  user: string;
+  role: Role;
+}
+
+/** `member`: own plants, and those shared with the user. `manager`: every plant in the store. Member or manager. */
+export type Role = 'member' | 'manager';
+
+/** What a user can do with a plant. Ignore members that you do not know. */
+export interface Access {
+  /** The user in question. */
+  user: string;
+  /** The plant in question. */
+  plant: number;
+  /** Who owns it. Absent if there is no such plant. */
+  owner?: string;
+  read: Decision;
+  write: Decision;
+}
+
+/** Whether a user can do something with a plant, and why. */
+export interface Decision {
+  /** Whether the user can do it. */
+  allowed: boolean;
+  /** The reason. */
+  rule:
+    | 'owner'
+    | 'manager'
+    | 'share'
+    | 'share-for-reading'
+    | 'share-not-in-effect'
+    | 'no-access'
+    | 'no-plant';
+}
 
 /** A message to a webhook. Ignore members and types that you do not know. */
 export interface WebhookMessage {
@@ -200,6 +280,7 @@ export type ProblemKind =
   | 'invalid-token'
   | 'insufficient-scope'
   | 'token-restricted'
+  | 'manager-required'
   | 'plant-read-only'
   | 'quota-exceeded'
   | 'plant-not-found'
@@ -209,13 +290,17 @@ export type ProblemKind =
   | 'request-timeout'
   | 'share-not-found'
   | 'token-not-found'
+  | 'user-not-found'
   | 'webhook-not-found'
   | 'webhooks-disabled'
   | 'id-taken'
+  | 'last-manager'
+  | 'user-owns-plants'
   | 'too-many-shares'
   | 'too-many-tokens'
   | 'too-many-webhooks'
   | 'cursor-ended'
+  | 'invitation-used'
   | 'precondition-failed'
   | 'body-too-large'
   | 'unsupported-media-type'

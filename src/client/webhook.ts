@@ -25,12 +25,17 @@ export async function verifyWebhook(
 ): Promise<WebhookMessage> {
   const bytes = typeof secret === 'string' ? decode(secret.replace(/^whsec_/, '')) : undefined;
   if (!bytes?.length) throw new TypeError('`secret` must be that of the webhook: whsec_...');
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body)) {
+    throw new TypeError('`body` must be the body as it was received: text or bytes, not parsed.');
+  }
   const id = headerOf(headers, 'webhook-id');
   const timestamp = headerOf(headers, 'webhook-timestamp');
   const signatures = headerOf(headers, 'webhook-signature').split(' ');
   const ageSeconds = Math.abs(Date.now() / 1_000 - Number(timestamp));
   if (!/^\d+$/.test(timestamp) || ageSeconds > toleranceSeconds) {
-    throw new WebhookError('The webhook is too old. If it is not, set the clock of this computer.');
+    throw new WebhookError(
+      'The time of the webhook is not that of this computer. It is too old, or a clock is wrong.',
+    );
   }
   const text = typeof body === 'string' ? body : new TextDecoder().decode(body);
   const signed = new TextEncoder().encode(`${id}.${timestamp}.${text}`);

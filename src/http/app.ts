@@ -37,6 +37,7 @@ import { TokenUses } from './auth/token-uses.ts';
 import { tokenRoutes } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
 import { watchWrites } from './routes/write-health.ts';
+import { userRoutes } from './routes/users.ts';
 import { webRoutes } from './routes/web.ts';
 import { webhookRoutes } from './routes/webhooks.ts';
 import type { Sender } from '../webhooks/sender.ts';
@@ -166,6 +167,7 @@ export function addRoutes(
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch });
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions);
+  userRoutes(app, routeOptions);
   webhookRoutes(app, routeOptions, webhooks);
   healthRoutes(app, storage, writeFailure, stopping);
   docsRoutes(app, baseUrl);

@@ -28,6 +28,8 @@ export const changeEvents = [
   'role-changed',
   'user-removed',
   'backup-restored',
+  'webhook-created',
+  'webhook-removed',
 ] as const;
 export type ChangeEvent = (typeof changeEvents)[number];
 
@@ -79,7 +81,8 @@ export function parsePosition(text: string): number | undefined {
 
 /**
  * One change, as operators see it. The texts are those of the plant before the change. For a share, they are the other
- * user and the access; for a token, its id and scopes; for a role, no name and the new role; for a backup, its file.
+ * user and the access; for a token, its id and scopes; for a role, no name and the new role; for a backup, its file; for a
+ * webhook, its id and where it sends to.
  */
 export interface LoggedChange extends Texts<string | undefined> {
   position: number;
@@ -92,7 +95,7 @@ export interface LoggedChange extends Texts<string | undefined> {
   request: string | undefined;
   /** The id of the plant. */
   plant: number | undefined;
-  /** Who owned the plant before. For a share, its owner; for a token or a role, its user. */
+  /** Who owned the plant before. For a share, its owner; for a token, a role or a webhook, its user. */
   owner: string | undefined;
 }
 

@@ -5,7 +5,7 @@
  * last change before it, and who reads. A database that was set back has another change at the position, and the log has
  * each change of what the reader can access. In both cases the reader has to begin again, without a cursor.
  */
-import { reaches, type Reach } from '../access/access.ts';
+import { everyone, reaches, type Reach } from '../access/access.ts';
 import { textsOf } from '../plants/fields.ts';
 import type { OwnedPlant } from '../plants/plant-storage.ts';
 import { fixedProblem, Problem } from '../problem.ts';
@@ -120,13 +120,12 @@ export async function readFeed(
   const key = reader.read === 'all' ? 'all' : String(reader.user);
   const start = after === undefined ? undefined : parseCursor(after);
   if (start === undefined) return begin(log, reader, key);
-  if (start.reader !== key) throw cursorEnded('access-changed');
   const found = new Map<number, FeedChange>();
   let cursor = start;
   for (let lookedAt = 0; ;) {
     assertWanted();
     const step = await log.follow(reader, cursor.position);
-    const following = changesAfter(cursor, step);
+    const following = changesAfter(cursor, step, key);
     for (const change of following) {
       if (changesAccess(change, reader)) throw cursorEnded('access-changed');
       const { position, atMs } = change;
@@ -156,13 +155,15 @@ async function begin(log: ChangeLog, reader: Reader, key: string): Promise<FeedP
 
 /** The changes after the cursor without a gap. Throws `cursor-ended` if the log lacks some, or is not that of the cursor. */
 function changesAfter(
-  { epoch, position, atMs }: Cursor,
+  { epoch, position, atMs, reader }: Cursor,
   { epoch: epochNow, last, removedPosition, changes }: FeedStep,
+  key: string,
 ): readonly FollowedChange[] {
   const [first] = changes;
   const isFirstKnown = first?.position === position; // after a long time, the log lacks it
+  // First, because receipts from before a restore are worthless, whatever else has changed.
   if (epochNow !== epoch || last < position) throw cursorEnded('restored');
-  if (position < removedPosition) throw cursorEnded('access-changed');
+  if (reader !== key || position < removedPosition) throw cursorEnded('access-changed');
   const following = isFirstKnown ? changes.slice(1) : changes;
   const isComplete = following.every((change, at) => change.position === position + 1 + at);
   if (!isComplete || (following.length === 0 && last > position)) throw cursorEnded('expired');
@@ -171,9 +172,13 @@ function changesAfter(
 }
 
 /** A share names the user who receives it. Who sees all plants does so without shares. */
-function changesAccess({ event, name }: FollowedChange, { read, userName }: Reader): boolean {
+function changesAccess(
+  { event, name, ownerBefore }: FollowedChange,
+  { read, user, userName }: Reader,
+): boolean {
   const isShare = event === 'shared' || event === 'share-changed' || event === 'share-ended';
-  return isShare && read !== 'all' && name === userName;
+  const isReceived = name === userName || (name === everyone && ownerBefore !== user);
+  return isShare && isReceived && read !== 'all';
 }
 
 /** Undefined if the reader sees nothing of the change. */

@@ -1,19 +1,20 @@
 /**
- * What both engines share about lists: filters, pages of rows, and their JSON. The writer thread of SQLite
+ * What both engines share about lists: pages of rows, and their JSON. The writer thread of SQLite
  * loads this module, so it must not load the library of the schemas.
  */
-import { accessTo, userKey, type ReadAccess, type Reach } from '../access/access.ts';
+import { accessTo, type ReadAccess, type Reach } from '../access/access.ts';
 import type { UserStorage } from '../access/user-storage.ts';
-import { scan, type ScanStep } from '../shared/scan.ts';
-import { runInSlice } from '../shared/time-slices.ts';
-import { fold } from './folding.ts';
+import { scan } from '../shared/scan.ts';
 import type { PlantField } from './plant.ts';
 import type { OwnedPlant, PlantPage, PlantQuery } from './plant-storage.ts';
-
-/** Whether plants in reach can be missing from the list. No index has tags or parts of names (decisions 7 and 40). */
-export function isFiltered({ tag, q }: PlantQuery): boolean {
-  return tag !== undefined || q !== undefined;
-}
+import {
+  cursorOf,
+  eachInSlices,
+  firstSorted,
+  isFiltered,
+  searchSteps,
+  type StepReader,
+} from './scans.ts';
 
 /** What a list reads: one range of an index, for all plants of the store or of one owner, or several to be merged. */
 export function sourceOf(reach: Reach): 'store' | 'owner' | 'owners' {
@@ -21,9 +22,19 @@ export function sourceOf(reach: Reach): 'store' | 'owner' | 'owners' {
   return reach.length === 1 ? 'owner' : 'owners';
 }
 
+/** Whether a list is in the order of ids, and begins after one. */
+function isById(query: PlantQuery): query is PlantQuery & { after: number } {
+  return query.sort === undefined && typeof query.after === 'number';
+}
+
+/** Whether a page can take more than the next plants in reach. */
+export function isScan(query: PlantQuery): boolean {
+  return isFiltered(query) || !isById(query);
+}
+
 /** Whether a list is one range of an index. */
 export function isRange(reach: Reach, query: PlantQuery): boolean {
-  return !isFiltered(query) && sourceOf(reach) !== 'owners';
+  return !isScan(query) && sourceOf(reach) !== 'owners';
 }
 
 /** Longer pages take longer than other requests. */
@@ -34,76 +45,35 @@ export function isShort(reach: Reach, query: PlantQuery): boolean {
   return query.limit <= maxShortPagePlants && isRange(reach, query);
 }
 
-/** A plant of the list has this tag, or contains this text once it is folded. */
-export interface Filter {
-  by: 'tag' | 'text';
-  wanted: string;
-}
-
-/**
- * Reads the next plants in reach: up to `limit` of them, or fewer if that would take longer than other requests. It can
- * leave out plants that do not pass the filter.
- */
-export type StepReader = (
-  after: number,
-  limit: number,
-  filter?: Filter,
-) => Promise<ScanStep<OwnedPlant, number>>;
-
-/** Plants of the first step of a scan, which is often enough. Each further one is twice as long. */
-const firstScannedPlants = 256;
-
-/** Reads a page in steps, and decides which plants pass its filters, for all engines alike. */
+/** Reads a page in steps, and decides which plants are in it, for all engines alike. */
 export async function listPlants(
   caller: ReadAccess,
   query: PlantQuery,
   users: Pick<UserStorage, 'namesOf'>,
   readStep: StepReader,
 ): Promise<PlantPage> {
-  const { limit, fields, tag } = query;
-  const text = query.q === undefined ? undefined : fold(query.q);
-  let scanned = firstScannedPlants;
-  const found = await scan(query, async (after: number, left) => {
-    const wanted = tag ?? text;
-    if (wanted === undefined) return readStep(after, left + 1);
-    const step = await readStep(after, scanned, { by: tag === undefined ? 'text' : 'tag', wanted });
-    scanned *= 2;
-    const tagged = tag === undefined ? step.rows : step.rows.filter((plant) => plant.tag === tag);
-    return { ...step, rows: text === undefined ? tagged : await plantsWith(text, tagged, caller) };
-  });
+  const { limit, fields } = query;
+  const found = isById(query)
+    ? await scan(query, nextById(caller, query, readStep))
+    : await firstSorted(caller, query, readStep);
   const plants = found.slice(0, limit);
-  const next = found.length > limit ? plants.at(-1)?.id : undefined;
+  const last = found.length > limit ? plants.at(-1) : undefined;
   const names = fields.includes('owner')
     ? await users.namesOf(
         caller.store,
         plants.map(({ owner }) => owner),
       )
     : undefined;
-  return { json: plants.map((plant) => plantJson(plant, caller, fields, names)).join(), next };
+  const json: string[] = [];
+  const write = (plant: OwnedPlant) => json.push(plantJson(plant, caller, fields, names));
+  if (isById(query)) plants.forEach(write);
+  else await eachInSlices(caller, plants, write); // a page can be longer, because it is one read
+  return { json: json.join(), next: last && cursorOf(query.sort, last) };
 }
 
-/** UTF-16 code units that are folded at once: it takes less than 1 ms, whatever they are. */
-const maxFoldedUnits = 4_000;
-
-/** The plants whose name or tag contains the folded text. */
-async function plantsWith(
-  text: string,
-  plants: readonly OwnedPlant[],
-  caller: ReadAccess,
-): Promise<OwnedPlant[]> {
-  const found: OwnedPlant[] = [];
-  let at = 0;
-  const checkSome = async () => {
-    for (let units = 0; units < maxFoldedUnits; at++) {
-      const plant = plants[at];
-      if (plant === undefined) break;
-      const texts = `${plant.name}\0${plant.tag}`; // no text contains the separator
-      if (fold(texts).includes(text)) found.push(plant);
-      units += texts.length;
-    }
-  };
-  while (at < plants.length) await runInSlice(userKey(caller), checkSome);
-  return found;
+function nextById(caller: ReadAccess, query: PlantQuery, readStep: StepReader) {
+  if (isFiltered(query)) return searchSteps(caller, query, readStep);
+  return (after: number, left: number) => readStep(after, left + 1);
 }
 
 /** The fields of a response if the request names none. */

@@ -1,6 +1,7 @@
 import type { Caller, ReadAccess } from '../access/access.ts';
 import type { Condition } from './entity-tag.ts';
 import type { NewPlant, Plant, PlantField, PlantPatch } from './plant.ts';
+import type { Sort } from './scans.ts';
 
 /** A plant with the number of the user who owns it. */
 export interface OwnedPlant extends Plant {
@@ -50,11 +51,17 @@ export interface PlantStorage {
   /**
    * The first `limit` plants with an id above `after`, in ascending order of id. If `tag` is given, only
    * plants with exactly that tag. If `q` is given, only plants whose name or tag contains it, all folded (folding.ts).
+   * If `sort` is given, they are in the order of the folded name, where `-name` reverses the names, then of the id. Rejects
+   * with `invalid-request` if `after` is not of this order.
    *
    * The cost depends neither on the cursor nor on the size of the store, but on the number of owners in reach. With
-   * `tag` or `q`, it can be a scan of all plants in reach. Other requests run between the steps of a scan.
+   * `tag` or `q`, it can be a scan of all plants in reach, and with `sort` it is one. Other requests run between the steps
+   * of a scan.
    */
   list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage>;
+
+  /** How many plants in reach pass the filters: a scan. */
+  count(caller: ReadAccess, filters: PlantFilters): Promise<number>;
 
   /**
    * Changes the members of the patch, and nothing else. Resolves to the plant, or to undefined if there is none with this
@@ -82,16 +89,23 @@ export interface PlantStorage {
   restore(caller: Caller, id: number, options?: ChangeOptions): Promise<StoredPlant | undefined>;
 }
 
-/** `isFiltered` (lists.ts) must consider every filter: otherwise, pages are not filtered. */
-export interface PlantQuery {
-  after: number;
-  limit: number;
+/** `isFiltered` (scans.ts) must consider every filter: otherwise, pages are not filtered. */
+export interface PlantFilters {
   tag?: string | undefined;
   q?: string | undefined;
-  /** The fields to return, in this order: at least one, without duplicates. */
-  fields: readonly PlantField[];
   /** As in `ScanQuery`. */
   assertWanted?: (() => void) | undefined;
+}
+
+/** The id of the last plant of a page, or with `sort` a text. A list begins at 0. */
+export type PlantCursor = number | string;
+
+export interface PlantQuery extends PlantFilters {
+  after: PlantCursor;
+  limit: number;
+  sort?: Sort | undefined;
+  /** The fields to return, in this order: at least one, without duplicates. */
+  fields: readonly PlantField[];
 }
 
 /**
@@ -101,6 +115,6 @@ export interface PlantQuery {
 export interface PlantPage {
   /** The plants as JSON.stringify writes them, separated by commas, without brackets. */
   json: string;
-  /** If more plants follow, the id of the last plant of this page. Undefined at the end of the list. */
-  next: number | undefined;
+  /** The cursor if more plants follow. Undefined at the end of the list. */
+  next: PlantCursor | undefined;
 }

@@ -11,6 +11,7 @@ import type { WebhookStorage } from '../webhooks/webhook.ts';
 import { plantWrites } from '../plants/changes.ts';
 import { maxId } from '../plants/ids.ts';
 import type { PlantStorage } from '../plants/plant-storage.ts';
+import { countPlants } from '../plants/scans.ts';
 import { storageUnavailable } from '../problem.ts';
 import { parseAddress } from './pool/address.ts';
 import { sql } from '../sql/statement.ts';
@@ -21,7 +22,7 @@ import { openUsers } from '../sql/users.ts';
 import { openWebhooks } from '../sql/webhooks.ts';
 import { openEngine, type PostgresEngine } from './engine.ts';
 import { Servers, type ServersOptions } from './servers.ts';
-import { findPlant, readPage } from './tables/plants.ts';
+import { findPlant, readPage, scanReader } from './tables/plants.ts';
 import { openGrants } from './tables/grants.ts';
 
 interface OpenOptions extends Omit<ServersOptions, 'onFault'>, WriteSettings {
@@ -74,6 +75,7 @@ export class PostgresStorage implements Storage {
       ...plantWrites((change) => engine.change(change)),
       find: (...args) => findPlant(this.#servers, ...args),
       list: (...args) => readPage(this.#servers, this.users, ...args),
+      count: (caller, query) => countPlants(caller, query, scanReader(this.#servers, caller)),
     };
     this.log = openLog(engine, keepChangesMs);
     this.webhooks = openWebhooks(engine);

@@ -3,7 +3,6 @@
  */
 import {
   callerOf,
-  maxOwnersInReach,
   parseScopes,
   userKey,
   type Caller,
@@ -17,6 +16,7 @@ import {
 import { familyOf } from '../access/own-tokens.ts';
 import { tokenId } from '../access/token.ts';
 import { tokenEnded } from '../problem.ts';
+import { receivedShares } from './shares.ts';
 import { sql, type Query, type Row } from './statement.ts';
 import type { Engine } from './write.ts';
 
@@ -33,28 +33,27 @@ type GrantRow = readonly [
   expiresAt: number | null,
   revokedAt: number | null,
   line: string | null,
+  renewableUntil: number | null,
+  uses: number | null,
 ];
 
 const userColumns = `
   stores.grants, users.id, stores.name, users.name, users.role, users.removed_at, (
     SELECT '[' || string_agg('[' || owner || ',"' || access || '"]', ',') || ']'
-    FROM (
-      SELECT shares.owner, shares.access FROM plant_store.shares /* INDEXED BY shares_by_user */
-      WHERE shares.store = $1 AND shares.user_name = users.name
-      ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
-    ) AS received
+    FROM (${receivedShares('users.name', 'users.id')}) AS received
   )`;
 
 export const grantSql = {
   findByToken: sql<GrantRow>`
-    SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family
+    SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
+      tokens.renewable_until, tokens.uses
     FROM plant_store.tokens
     JOIN plant_store.stores ON stores.store = tokens.store
     JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
     WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`,
   // A JWT has claims instead of these terms.
   findByUser: sql<GrantRow>`
-    SELECT ${userColumns}, '', NULL, NULL, NULL
+    SELECT ${userColumns}, '', NULL, NULL, NULL, NULL, NULL
     FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
     WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
 };
@@ -76,19 +75,15 @@ export function grantOf(
 ): Grant | undefined {
   if (row === undefined) return undefined;
   const [version, user, storeName, userName, storedRole, removedAt, received, ...terms] = row;
-  const [scopes, expiresAt, revokedAt, line] = terms;
+  const [scopeList, expiresAt, revokedAt, line, renewableUntil, uses] = terms;
+  const granted = claims?.scopes ?? parseScopes(scopeList);
   const role = claims?.role ?? storedRole ?? 'member';
   const isRemoved = storedRole === null || (removedAt ?? 0) >= (claims?.issuedAtMs ?? Infinity);
   const id = tokenId(tokenHash, claims === undefined ? store : undefined);
   const identified = [version, hashKey(tokenHash), user, claims] as const;
   const shares: ReceivedShare[] = JSON.parse(received ?? '[]');
   return {
-    caller: callerOf(
-      { store, user, identified },
-      role,
-      claims?.scopes ?? parseScopes(scopes),
-      shares,
-    ),
+    caller: callerOf({ store, user, identified }, role, uses === null ? granted : [], shares),
     readAtMs: performance.now(),
     tokenId: id,
     tokenHash,
@@ -99,6 +94,9 @@ export function grantOf(
     role,
     expiresAtMs: claims?.expiresAtMs ?? expiresAt ?? undefined,
     revokedAtMs: revokedAt ?? (isRemoved ? (removedAt ?? 0) : undefined),
+    renewableUntilMs:
+      claims?.expiresAtMs ?? renewableUntil ?? (uses === null ? expiresAt : null) ?? undefined,
+    invitation: uses === null ? undefined : { uses, scopes: granted },
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Shares on both engines.
  */
-import { maxOwnersInReach, type Caller, type ShareAccess } from '../access/access.ts';
+import { everyone, maxOwnersInReach, type Caller, type ShareAccess } from '../access/access.ts';
 import {
   maxGivenShares,
   maxOtherUsers,
@@ -18,6 +18,25 @@ import { writeOf, type Engine } from './write.ts';
 
 const ownerNamed = (name: string) =>
   `(SELECT users.id FROM plant_store.users WHERE users.store = $1 AND users.name = ${name})`;
+
+/**
+ * The shares in effect that a user receives, one for each owner, in the order in which the owners began to share.
+ * `name` and `id` are expressions for the user. `kind` as in ShareRow.
+ */
+export function receivedShares(name: string, id: string): string {
+  const oldest = (receiver: string, kind: number) => `
+    SELECT * FROM (
+      SELECT owner, access, since, ${kind} AS kind
+      FROM plant_store.shares /* INDEXED BY shares_by_user */
+      WHERE shares.store = $1 AND shares.user_name = ${receiver}
+      ORDER BY since, owner LIMIT ${maxOwnersInReach}
+    ) AS oldest_${kind}`;
+  return `
+    SELECT owner, max(access) AS access, min(kind) AS kind
+    FROM (${oldest(name, 1)} UNION ALL ${oldest(`'${everyone}'`, 2)}) AS of_both
+    WHERE owner <> ${id}
+    GROUP BY owner ORDER BY min(since), owner LIMIT ${maxOwnersInReach - 1}`;
+}
 
 export const shareSql = {
   /** The owner unless removed, the number of their shares, and what they share with a user. */
@@ -37,26 +56,21 @@ export const shareSql = {
     WHERE store = $1 AND owner = ${ownerNamed('$2')} AND user_name = $3`,
   end: sql`DELETE FROM plant_store.shares WHERE store = $1 AND owner = $2 AND user_name = $3`,
   ofUser: sql<ShareRow>`
-    SELECT name, access, is_received
+    SELECT name, access, kind
     FROM (
-      SELECT user_name AS name, access, 0 AS is_received FROM plant_store.shares
+      SELECT user_name AS name, access, 0 AS kind FROM plant_store.shares
       WHERE store = $1 AND owner = ${ownerNamed('$2')} AND user_name > $3
       ORDER BY user_name LIMIT $4::bigint
     ) AS given
     UNION ALL
-    SELECT name, access, 1
+    SELECT name, access, kind
     FROM (
-      SELECT name, access
-      FROM (
-        SELECT users.name, shares.access
-        FROM plant_store.shares JOIN plant_store.users
-          ON users.store = shares.store AND users.id = shares.owner
-        WHERE shares.store = $1 AND users.store = $1 AND shares.user_name = $2
-        ORDER BY shares.since, shares.owner LIMIT ${maxOwnersInReach - 1}
-      ) AS oldest
-      WHERE name > $3 ORDER BY name LIMIT $4::bigint
+      SELECT users.name, in_effect.access, in_effect.kind
+      FROM (${receivedShares('$2', `coalesce(${ownerNamed('$2')}, 0)`)}) AS in_effect
+      JOIN plant_store.users ON users.id = in_effect.owner
+      WHERE users.store = $1 AND users.name > $3 ORDER BY users.name LIMIT $4::bigint
     ) AS received
-    ORDER BY name, is_received`,
+    ORDER BY name, kind`,
   list: sql<readonly [owner: string, user: string, access: ShareAccess]>`
     SELECT users.name, shares.user_name, shares.access
     FROM plant_store.shares JOIN plant_store.users
@@ -133,6 +147,11 @@ export function openShares(engine: Engine): ShareStorage {
     async of(store, user, { after = '', limit = maxOtherUsers } = {}) {
       const rows = await engine.read(store, shareSql.ofUser, [store, user, after, limit + 1]);
       return sharesPageOf(user, rows, limit);
+    },
+
+    async find(store, { owner, user }) {
+      const [row] = await engine.read(store, shareSql.find, [store, owner, user]);
+      return row?.[1];
     },
 
     async list(store, after, limit) {

@@ -2,9 +2,15 @@
  * Tokens on both engines, and the users who are created with them.
  */
 import { formatScopes, parseScopes, type Grant, type Role } from '../access/access.ts';
-import type { IdentityStorage, NewToken, TokenRecord } from '../access/identity-storage.ts';
+import type {
+  IdentityStorage,
+  NewToken,
+  StoredToken,
+  TokenRecord,
+} from '../access/identity-storage.ts';
 import {
   assertCanRevoke,
+  invitationUsed,
   lineBelow,
   maxCountedTokens,
   tokensToDelete,
@@ -17,9 +23,10 @@ import { sql, type Query } from './statement.ts';
 import { ensureUser, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
+const tokenColumns =
+  'scopes, label, created_at, expires_at, revoked_at, last_used_at, renewable_until, uses, family';
 const recordsFrom = (tokens: string) => `
-    SELECT tokens.store, hash, scopes, label, created_at, expires_at, revoked_at, last_used_at,
-           stores.name, users.name, users.role, users.id, family
+    SELECT tokens.store, hash, stores.name, users.name, users.role, users.id, ${tokenColumns}
     FROM ${tokens}
     JOIN plant_store.stores ON stores.store = tokens.store
     JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id`;
@@ -27,29 +34,36 @@ const selectRecords = recordsFrom('plant_store.tokens');
 const byUser = 'plant_store.tokens /* INDEXED BY tokens_by_user */';
 const ofStore = 'tokens.store = $1 AND stores.store = $1 AND users.store = $1';
 
-type RecordRow = readonly [
-  storeNumber: number,
-  hash: Uint8Array,
+type TokenRow = readonly [
   scopes: string,
   label: string,
   createdAt: number,
   expiresAt: number | null,
   revokedAt: number | null,
   lastUsedAt: number | null,
+  renewableUntil: number | null,
+  uses: number | null,
+  line: string | null,
+];
+
+type RecordRow = readonly [
+  storeNumber: number,
+  hash: Uint8Array,
   store: string,
   user: string,
   role: Role,
   owner: number,
-  line: string | null,
+  ...TokenRow,
 ];
 
 export const tokenSql = {
-  find: sql<readonly [line: string | null]>`
-    SELECT family FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
+  find: sql<TokenRow>`
+    SELECT ${tokenColumns} FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
   add: sql`
     INSERT INTO plant_store.tokens
-      (store, hash, user_id, family, scopes, label, created_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+      (store, hash, user_id, family, scopes, label, created_at, expires_at, renewable_until, uses)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+  spend: sql`UPDATE plant_store.tokens SET uses = uses - 1 WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
   listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
@@ -57,7 +71,9 @@ export const tokenSql = {
     ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
   countOwn: sql<CountedToken>`
     SELECT hash, created_at, expires_at, revoked_at FROM ${byUser}
-    WHERE store = $1 AND user_id = $2 ORDER BY hash LIMIT ${maxCountedTokens}`,
+    WHERE store = $1 AND user_id = (
+      SELECT users.id FROM plant_store.users WHERE users.store = $1 AND users.name = $2)
+    ORDER BY hash LIMIT ${maxCountedTokens}`,
   deleteOwn: sql`DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])`,
   recordUses: sql`
     UPDATE plant_store.tokens SET last_used_at = $2
@@ -90,11 +106,13 @@ export const tokenWrites = {
     }),
 
   createOwnToken: (
-    { caller, tokenHash, tokenId: parent }: Grant,
+    { caller, userName, tokenHash, tokenId: parent }: Grant,
     token: OwnToken,
     request?: string,
+    other?: string,
   ) => {
-    const { store, user, identified: by } = caller;
+    const { store, identified: by } = caller;
+    const name = other ?? userName;
     return writeOf({
       store,
       by,
@@ -102,20 +120,42 @@ export const tokenWrites = {
       reads: [
         [tokenSql.find, [store, token.hash]],
         [tokenSql.find, [store, tokenHash]],
-        [tokenSql.countOwn, [store, user]],
+        [userSql.find, [store, name]],
+        [userSql.lastUser, [store]],
+        [tokenSql.countOwn, [store, name]],
       ],
-      decide([committed, [[line] = [null]], tokens]) {
-        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
+      decide([[earlier], [own], [found], [last], tokens]) {
+        if (earlier !== undefined) return { result: repeated(storedToken(earlier), token) };
+        const [line, uses] = own === undefined ? [null, null] : [own[8], own[7]];
+        if (uses === 0) throw invitationUsed();
         const ended = tokensToDelete(tokens, token.createdAtMs);
         if (ended instanceof Problem) throw ended;
-        const { write, entry } = addToken(store, user, lineBelow(line, parent), token);
+        const { user, writes, entries } = ensureUser({ store, name, found, last });
+        const added = addToken(store, user, lineOf(token, uses, line), token);
+        const spent: Query = [tokenSql.spend, [store, tokenHash]];
         return {
           result: undefined,
-          writes: () => [[tokenSql.deleteOwn, [store, ended]], write],
-          entries: [entry],
+          writes: () => [
+            ...writes,
+            [tokenSql.deleteOwn, [store, ended]],
+            ...(uses === null ? [] : [spent]),
+            added.write,
+          ],
+          entries: [...entries, added.entry],
         };
       },
     });
+
+    /** A token for another user, and one that takes the place of an invitation or of the token of a device, is not below it. */
+    function lineOf(
+      { renewableUntilMs, uses }: OwnToken,
+      left: number | null,
+      line: string | null,
+    ) {
+      if (name !== userName) return null;
+      const isInPlace = left !== null || (renewableUntilMs !== undefined && uses === undefined);
+      return isInPlace ? line : lineBelow(line, parent);
+    }
   },
 
   revokeToken: (
@@ -160,10 +200,34 @@ export const tokenWrites = {
     }),
 };
 
+/** The token that an earlier request with the same key has created. Throws if that request was another one. */
+function repeated(earlier: StoredToken, wanted: OwnToken): StoredToken {
+  // An invitation without an expiry of its own ends a time after its creation.
+  const termsOf = ({
+    scopes,
+    label,
+    renewableUntilMs,
+    expiresAtMs,
+    uses,
+  }: Omit<OwnToken, 'hash'>) =>
+    [
+      scopes.join(),
+      label,
+      renewableUntilMs,
+      uses === undefined ? expiresAtMs : 'invitation',
+    ].join();
+  if (termsOf(earlier) === termsOf(wanted)) return earlier;
+  throw new Problem(
+    'idempotency-key-reused',
+    'The "Idempotency-Key" was used for a token with other terms. Use a new key, or send the first request again.',
+  );
+}
+
 function addToken(store: number, user: number, line: string | null, token: OwnToken) {
-  const { hash, label, createdAtMs, expiresAtMs = null } = token;
+  const { hash, label, createdAtMs, expiresAtMs, renewableUntilMs, uses } = token;
   const scopes = formatScopes(token.scopes);
-  const values = [store, hash, user, line, scopes, label, createdAtMs, expiresAtMs];
+  const times = [createdAtMs, expiresAtMs ?? null, renewableUntilMs ?? null];
+  const values = [store, hash, user, line, scopes, label, ...times, uses ?? null];
   const write: Query = [tokenSql.add, values];
   const name = tokenId(hash, store);
   return { write, entry: { event: 'token-created', owner: user, name, tag: scopes } as const };
@@ -208,20 +272,18 @@ const noTokens = { first: noHash, last: noHash };
 
 /** The record of a token, the number of its user, and its line. */
 function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line: string | null } {
-  const [number, hash, scopes, label, createdAtMs, expiresAt, revokedAt, lastUsedAt, ...names] =
-    row;
-  const [store, user, role, owner, line] = names;
-  const record = {
-    store,
-    user,
-    role,
-    id: tokenId(hash, number),
-    scopes: parseScopes(scopes),
-    label,
-    createdAtMs,
-    expiresAtMs: expiresAt ?? undefined,
-    revokedAtMs: revokedAt ?? undefined,
-    lastUsedAtMs: lastUsedAt ?? undefined,
+  const [number, hash, store, user, role, owner, ...token] = row;
+  const record = { id: tokenId(hash, number), store, user, role, ...storedToken(token) };
+  return { record, owner, line: token[8] };
+}
+
+function storedToken(row: TokenRow): StoredToken {
+  const [scopes, label, createdAtMs, ...others] = row;
+  const [expiresAtMs, revokedAtMs, lastUsedAtMs, renewableUntilMs, uses] = others.map((value) =>
+    typeof value === 'number' ? value : undefined,
+  );
+  return {
+    ...{ scopes: parseScopes(scopes), label, createdAtMs, expiresAtMs, revokedAtMs },
+    ...{ lastUsedAtMs, renewableUntilMs, uses },
   };
-  return { record, owner, line };
 }

@@ -1,9 +1,9 @@
 /**
  * Users and stores on both engines.
  */
-import type { Identity, Role, ShareAccess } from '../access/access.ts';
+import type { Identified, Identity, Role, ShareAccess } from '../access/access.ts';
 import { tokenId } from '../access/token.ts';
-import type { UserStorage } from '../access/user-storage.ts';
+import { lastManager, type Author, type UserStorage } from '../access/user-storage.ts';
 import type { NewEntry } from '../log/change-log.ts';
 import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
@@ -27,11 +27,15 @@ export const userSql = {
     SELECT last_id, (
       SELECT count(*) FROM plant_store.users WHERE users.store = $1 AND role IS NOT NULL)
     FROM plant_store.stores WHERE store = $1`,
-  list: sql<readonly [name: string, role: Role, activeTokens: number]>`
-    SELECT name, role, (
+  list: sql<
+    readonly [name: string, id: number, role: Role, activeTokens: number, lastUse: number | null]
+  >`
+    SELECT name, id, role, (
       SELECT count(*) FROM plant_store.tokens /* INDEXED BY tokens_by_user */
       WHERE tokens.store = $1 AND user_id = users.id AND revoked_at IS NULL
-        AND (expires_at IS NULL OR expires_at > $4))
+        AND (expires_at IS NULL OR expires_at > $4)), (
+      SELECT max(last_used_at) FROM plant_store.tokens /* INDEXED BY tokens_by_user */
+      WHERE tokens.store = $1 AND user_id = users.id)
     FROM plant_store.users
     WHERE users.store = $1 AND name > $2 AND role IS NOT NULL ORDER BY name LIMIT $3`,
   find: sql<UserRow>`
@@ -45,10 +49,10 @@ export const userSql = {
   setRole: sql`UPDATE plant_store.users SET role = $3 WHERE store = $1 AND id = $2`,
   findActiveTokens: sql<TokenRow>`
     SELECT hash, scopes FROM plant_store.tokens /* INDEXED BY tokens_by_user */
-    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL ORDER BY hash`,
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL AND hash <> $3 ORDER BY hash`,
   revokeTokens: sql`
     UPDATE plant_store.tokens /* INDEXED BY tokens_by_user */ SET revoked_at = $3
-    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL`,
+    WHERE store = $1 AND user_id = $2 AND revoked_at IS NULL AND hash <> $4`,
   findGiven: sql<SharedRow>`
     SELECT owner, user_name, access FROM plant_store.shares WHERE store = $1 AND owner = $2
     ORDER BY user_name`,
@@ -64,6 +68,9 @@ export const userSql = {
     ORDER BY owner, id LIMIT $3`,
   isActive: sql`
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role IS NOT NULL`,
+  /** Two managers: if there is no second one, a manager is the last. */
+  managers: sql<readonly [user: number]>`
+    SELECT id FROM plant_store.users WHERE store = $1 AND role = 'manager' ORDER BY id LIMIT 2`,
   move: sql`
     UPDATE plant_store.plants SET owner = $3, position = $4 WHERE store = $1 AND id = $2`,
   ownsAnything: sql`
@@ -125,21 +132,49 @@ export const userWrites = {
       },
     }),
 
-  endAccess: ({ store, user }: Identity, revokedAtMs: number, limit: number) =>
+  setRole: (store: number, name: string, role: Role, by: Identified, request?: string) =>
     writeOf({
       store,
+      by,
+      request,
       reads: [
-        [userSql.findActiveTokens, [store, user]],
+        [userSql.find, [store, name]],
+        [userSql.managers, [store]],
+      ],
+      decide([[found], managers]) {
+        const [user, before = null] = found ?? [];
+        if (user === undefined || before === null) return { result: false };
+        if (role !== 'manager') assertNotLast(user, managers);
+        const { writes, entries } = ensureUser({ store, name, found, last: undefined }, role);
+        return { result: true, writes: () => writes, entries };
+      },
+    }),
+
+  endAccess: (
+    { store, user }: Identity,
+    revokedAtMs: number,
+    limit: number,
+    { by, request }: Author = {},
+  ) => {
+    const kept = Buffer.from(by?.[1] ?? '', 'latin1'); // removes the user, and perhaps its own
+    return writeOf({
+      store,
+      by,
+      request,
+      reads: [
+        [userSql.findActiveTokens, [store, user, kept]],
         [userSql.findGiven, [store, user]],
         [userSql.findReceived, [store, user, limit]],
+        [userSql.managers, [store]],
       ],
-      decide([tokens, given, received]) {
+      decide([tokens, given, received, managers]) {
+        if (by !== undefined) assertNotLast(user, managers);
         const shares = [...given, ...received];
         const owners = received.map(([owner]) => owner);
         return {
           result: shares.length,
           writes: () => [
-            [userSql.revokeTokens, [store, user, revokedAtMs]],
+            [userSql.revokeTokens, [store, user, revokedAtMs, kept]],
             [userSql.endGiven, [store, user]],
             [userSql.endReceived, [store, user, owners]],
             [webhookSql.removeOfUser, [store, user]],
@@ -155,11 +190,19 @@ export const userWrites = {
           ],
         };
       },
-    }),
+    });
+  },
 
-  movePlants: ({ store, user: from }: Identity, to: number, limit: number) =>
+  movePlants: (
+    { store, user: from }: Identity,
+    to: number,
+    limit: number,
+    { by, request }: Author = {},
+  ) =>
     writeOf({
       store,
+      by,
+      request,
       reads: [
         [userSql.isActive, [store, to]],
         [userSql.findMoved, [store, from, limit]],
@@ -181,22 +224,26 @@ export const userWrites = {
       },
     }),
 
-  removeUser: ({ store, user }: Identity, removedAtMs: number) =>
+  removeUser: ({ store, user }: Identity, removedAtMs: number, { by, request }: Author = {}) =>
     writeOf({
       store,
+      by,
+      request,
       reads: [
         [userSql.ownsAnything, [store, user]],
         [userSql.isActive, [store, user]],
-        [userSql.findActiveTokens, [store, user]],
+        [userSql.findActiveTokens, [store, user, noHash]],
+        [userSql.managers, [store]],
       ],
-      decide([owned, [active], tokens]) {
+      decide([owned, [active], tokens, managers]) {
+        if (by !== undefined) assertNotLast(user, managers);
         if (owned.length > 0) return { result: false };
         if (active === undefined) return { result: true };
         return {
           result: true,
           writes: ([position]) => [
             [userSql.remove, [store, user, removedAtMs, position]],
-            [userSql.revokeTokens, [store, user, removedAtMs]],
+            [userSql.revokeTokens, [store, user, removedAtMs, noHash]],
             [webhookSql.removeOfUser, [store, user]],
           ],
           entries: [{ event: 'user-removed', owner: user }, ...revocations(store, user, tokens)],
@@ -204,6 +251,13 @@ export const userWrites = {
       },
     }),
 };
+
+const noHash = Buffer.alloc(0);
+
+/** Users cannot leave a store without managers. Operators can. */
+function assertNotLast(user: number, managers: readonly (readonly [user: number])[]): void {
+  if (managers.length === 1 && managers[0]?.[0] === user) throw lastManager();
+}
 
 function revocations(store: number, owner: number, tokens: readonly TokenRow[]): NewEntry[] {
   return tokens.map(([hash, tag]) => ({
@@ -232,7 +286,10 @@ export function openUsers(engine: Engine): UserStorage {
       if (number === undefined) return [];
       const values = [number, after, limit, Date.now()];
       const rows = await engine.read(number, userSql.list, values);
-      return rows.map(([user, role, activeTokens]) => ({ store, user, role, activeTokens }));
+      return rows.map(([user, id, role, activeTokens, lastUse]) => {
+        const lastUsedAtMs = lastUse ?? undefined;
+        return { store, user, id, role, activeTokens, lastUsedAtMs };
+      });
     },
 
     async find(storeName, userName = '') {
@@ -249,6 +306,8 @@ export function openUsers(engine: Engine): UserStorage {
       return new Map(await engine.read(store, userSql.namesOf, [store, numbers]));
     },
 
+    setRole: ({ store, identified }, ...args) =>
+      engine.write('setRole', store, args[0], args[1], identified, args[2]),
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
     remove: (...args) => engine.write('removeUser', ...args),

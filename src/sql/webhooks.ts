@@ -2,22 +2,20 @@
  * Webhooks on both engines.
  */
 import { randomInt } from 'node:crypto';
-import type { Identified } from '../access/access.ts';
+import type { Identified, Identity } from '../access/access.ts';
+import type { NewEntry } from '../log/change-log.ts';
 import { parseCursor } from '../log/feed.ts';
 import { fixedProblem } from '../problem.ts';
 import { scan } from '../shared/scan.ts';
 import { maxDueAtMs, maxWebhooks } from '../webhooks/webhook.ts';
 import type { Webhook, WebhookKey, WebhookStorage } from '../webhooks/webhook.ts';
-import { findGrant, grantOf } from './grants.ts';
-import { sql, type Row, type Statement } from './statement.ts';
+import { callerNow, findAgain } from './grants.ts';
+import { sql } from './statement.ts';
 import { writeOf, type Engine } from './write.ts';
 
 const maxVersion = 2 ** 48 - 1; // the largest range of randomInt
-const maxTimeMs = Number.MAX_SAFE_INTEGER;
 
 type WebhookRow = readonly [
-  store: number,
-  user: number,
   id: string,
   version: number,
   state: string,
@@ -28,7 +26,7 @@ type WebhookRow = readonly [
 const lastOf = (store: string) => `(
       SELECT stores.position FROM plant_store.stores WHERE stores.store = ${store})`;
 const selectRows = `
-    SELECT webhooks.store, webhooks.user_id, webhooks.id, version, state, (
+    SELECT webhooks.id, version, state, (
       SELECT users.name FROM plant_store.users
       WHERE users.store = $1 AND users.id = webhooks.user_id), ${lastOf('$1')}
     FROM plant_store.webhooks WHERE webhooks.store = $1 AND webhooks.user_id = $2`;
@@ -52,6 +50,7 @@ export const webhookSql = {
 };
 
 const maxStep = 1_000;
+const turn = 'webhooks'; // among what else is read in steps
 const endOfIds = 'g'; // they are hexadecimal
 
 /** Of all stores, and only from the index: a join could read the table of stores, even if there are no webhooks. */
@@ -77,18 +76,20 @@ function rowOf({ store, user, id, ...webhook }: Webhook) {
 }
 
 export const webhookWrites = {
-  addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified) =>
+  addWebhook: (row: ReturnType<typeof rowOf>, by?: Identified, request?: string) =>
     writeOf({
       store: row[0],
       by,
-      reads: [
-        [webhookSql.version, row.slice(0, 3)],
-        [webhookSql.count, row.slice(0, 2)],
-      ],
-      decide([committed, [[count] = [0]]]) {
-        if (committed.length > 0) return { result: undefined }; // by an earlier attempt
+      request,
+      reads: [[webhookSql.count, row.slice(0, 2)]],
+      decide([[[count] = [0]]]) {
         if (count >= maxWebhooks) throw tooManyWebhooks();
-        return { result: undefined, writes: () => [[webhookSql.add, row]] };
+        const [, user, id, , , , state] = row;
+        return {
+          result: undefined,
+          writes: () => [[webhookSql.add, row]],
+          entries: [{ event: 'webhook-created', owner: user, name: id, tag: originOf(state) }],
+        };
       },
     }),
 
@@ -104,46 +105,63 @@ export const webhookWrites = {
       }),
     }),
 
-  removeWebhook: (key: WebhookKey, by: Identified) =>
+  removeWebhook: (key: WebhookKey, by: Identified, request?: string) =>
     writeOf({
       store: key[0],
       by,
-      reads: [],
-      decide: () => ({ result: undefined, writes: () => [[webhookSql.remove, key]] }),
+      request,
+      reads: [[webhookSql.find, key]],
+      decide([found]) {
+        const entries = found.map(([id, , state]): NewEntry => ({
+          event: 'webhook-removed',
+          owner: key[1],
+          name: id,
+          tag: originOf(state),
+        }));
+        const writes = () => (found.length > 0 ? [[webhookSql.remove, key] as const] : []);
+        return { result: found.length > 0, writes, entries };
+      },
     }),
 };
+
+/** Not the rest of the URL: it can have a secret. */
+function originOf(state: string): string {
+  const { url }: Webhook = JSON.parse(state);
+  return new URL(url).origin;
+}
 
 export function openWebhooks(engine: Engine): WebhookStorage {
   return {
     async list({ store, user }) {
-      return (await engine.read(store, webhookSql.list, [store, user])).map(webhookOf);
+      const rows = await engine.read(store, webhookSql.list, [store, user]);
+      return rows.map((row) => webhookOf({ store, user }, row));
     },
 
     changed: (after, limit) =>
       scan({ after, limit }, async (from, max) => {
-        const search = <R extends Row>(statement: Statement<R>, ...values: unknown[]) =>
-          engine.read(undefined, statement, [from, ...values], 'webhooks');
-        const [[end] = []] = await search(searchSql.endOfStep);
-        const rows = await search(searchSql.changed, end ?? endOfIds, max + 1);
+        const [[end] = []] = await engine.read(undefined, searchSql.endOfStep, [from], turn);
+        const values = [from, end ?? endOfIds, max + 1];
+        const rows = await engine.read(undefined, searchSql.changed, values, turn);
         return { rows, scannedTo: end };
       }),
 
     async due(nowMs, limit) {
-      const search = (...range: number[]) =>
-        engine.read(undefined, searchSql.due, [...range, limit]);
-      const [due, tooLate] = [search(1, nowMs), search(maxDueAtMs(nowMs) + 1, maxTimeMs)];
-      return [...(await due), ...(await tooLate)].slice(0, limit);
+      const search = (...range: readonly number[]) =>
+        engine.read(undefined, searchSql.due, [...range, limit], turn);
+      const found = [search(1, nowMs), search(maxDueAtMs(nowMs) + 1, Number.MAX_SAFE_INTEGER)];
+      return (await Promise.all(found)).flat().slice(0, limit);
     },
 
-    async find(key) {
-      return (await engine.read(key[0], webhookSql.find, key)).map(webhookOf)[0];
+    async find([store, user, id]) {
+      const [row] = await engine.read(store, webhookSql.find, [store, user, id]);
+      return row && webhookOf({ store, user }, row);
     },
 
-    async set(webhook, by) {
+    async set(webhook, by, request) {
       const row = rowOf(webhook);
       const [store, user, id, version] = row;
       if (webhook.version === 0) {
-        await engine.write('addWebhook', row, by?.identified);
+        await engine.write('addWebhook', row, by?.identified, request);
         return { ...webhook, version };
       }
       await engine.write('saveWebhook', row, webhook.version);
@@ -151,29 +169,25 @@ export function openWebhooks(engine: Engine): WebhookStorage {
       return found?.[0] === version ? { ...webhook, version } : undefined;
     },
 
-    async remove({ store, user, identified }, id) {
-      const key = [store, user, id] as const;
-      const isThere = (await engine.read(store, webhookSql.version, key)).length > 0;
-      // The write can be repeated after a lost COMMIT, so it does not decide what its caller is told.
-      await engine.write('removeWebhook', key, identified);
-      return isThere;
-    },
+    remove: ({ store, user, identified }, id, request) =>
+      engine.write('removeWebhook', [store, user, id], identified, request),
 
-    /** By the rows and the rule of every caller, as if the provider of sign-on had just issued a token. */
+    /** By the rule for every caller, as if the provider of sign-on had just issued a token. */
     async readerOf({ store, user, userName }) {
       const times = { issuedAtMs: Infinity, expiresAtMs: Infinity };
       const claims = { storeName: '', userName, role: undefined, scopes: [], ...times };
-      const credential = { tokenHash: Buffer.alloc(0), claims };
-      const rows = await engine.read(store, ...findGrant(store, credential));
-      const { caller, revokedAtMs } = grantOf(store, credential, rows) ?? {};
-      if (caller?.user !== user || revokedAtMs !== undefined) return undefined;
-      return { store, user, userName, read: caller.read };
+      const by: Identified = [0, '', user, claims];
+      const { read } = callerNow(store, by, await engine.read(store, ...findAgain(store, by)));
+      return { store, user, userName, read };
     },
   };
 }
 
-function webhookOf([store, user, id, version, state, userName, lastPosition]: WebhookRow): Webhook {
-  return { ...JSON.parse(state), store, user, id, version, userName, lastPosition };
+function webhookOf(
+  identity: Identity,
+  [id, version, state, userName, lastPosition]: WebhookRow,
+): Webhook {
+  return { ...JSON.parse(state), ...identity, id, version, userName, lastPosition };
 }
 
 const tooManyWebhooks = fixedProblem(

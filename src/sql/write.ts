@@ -2,7 +2,7 @@
  * A write of an operator or to shares, tokens and users, as data: what it reads, and a pure decision what follows from
  * that. Each engine runs all of them in the same way: SQLite by name on its writer thread, PostgreSQL in two round trips.
  */
-import type { Identified } from '../access/access.ts';
+import type { Author } from '../access/user-storage.ts';
 import type { LogEntry, NewEntry } from '../log/change-log.ts';
 import type { Query, Row, Statement } from './statement.ts';
 import type { Writes } from './named-writes.ts';
@@ -15,13 +15,6 @@ export interface Write<Result = unknown> extends Author {
   readonly decide: (rows: readonly (readonly Row[])[]) => Outcome<Result>;
   /** If true, the store need not be locked: the write can be repeated at any time, and adds no entries. */
   readonly withoutLock?: boolean;
-}
-
-/** Who writes. A write of an operator has no author. */
-export interface Author {
-  /** Identified again before the decision, which a revoked token does not reach. */
-  readonly by?: Identified | undefined;
-  readonly request?: string | undefined;
 }
 
 interface Outcome<Result> {

@@ -151,27 +151,26 @@ function schemaDifference(database: DatabaseSync): string | undefined {
   using empty = new DatabaseSync(':memory:');
   empty.exec(migrations.sqlBetween(0, readSchema(database).version));
   const [expected, found] = [readObjects(empty), readObjects(database)];
-  for (const [title, { definition }] of expected) {
+  for (const [title, definition] of expected) {
     if (!found.has(title)) return `has no ${title}`;
-    if (found.get(title)?.definition !== definition) return `has a different ${title}`;
+    if (found.get(title) !== definition) return `has a different ${title}`;
   }
-  for (const [title, { sql }] of found) {
-    if (!expected.has(title) && !optionalTables.includes(sql)) return `has the unexpected ${title}`;
-  }
-  return undefined;
+  const [unexpected] = new Set(found.keys()).difference(expected);
+  return unexpected && `has the unexpected ${unexpected}`;
 }
 
 /** By type and name, for messages. The definition is the row in sqlite_schema, without the page number. */
-function readObjects(database: DatabaseSync): Map<string, { definition: string; sql: string }> {
-  const rows = database.prepare(
+function readObjects(database: DatabaseSync): Map<string, string> {
+  const rows = prepare<[type: string, name: string, table: string, sql: string | null]>(
+    database,
     'SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid',
   );
+  const others = rows.all().filter(([, , , sql]) => !optionalTables.includes(sql ?? ''));
   return new Map(
-    rows.all().map((row) => {
+    others.map((row) => {
       // Escapes characters that a terminal can interpret as commands.
-      const name = JSON.stringify(row['name']).replaceAll(/[^\x20-\x7e]/g, '?');
-      const [title, sql] = [`${String(row['type'])} ${name}`, String(row['sql'])];
-      return [title, { definition: JSON.stringify(row), sql }];
+      const name = JSON.stringify(row[1]).replaceAll(/[^\x20-\x7e]/g, '?');
+      return [`${row[0]} ${name}`, JSON.stringify(row)];
     }),
   );
 }

@@ -8,6 +8,7 @@ import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ChangeLog } from '../log/change-log.ts';
 import { isRange, isShort, listPlants } from '../plants/lists.ts';
 import type { PlantPage, PlantQuery, PlantStorage } from '../plants/plant-storage.ts';
+import { countPlants, type StepReader } from '../plants/scans.ts';
 import { findUserGrant } from '../sql/grants.ts';
 import { openLog } from '../sql/log.ts';
 import { openShares } from '../sql/shares.ts';
@@ -78,6 +79,7 @@ export class SqliteStorage implements Storage {
     ...plantWrites((change) => this.#writer.change(change)),
     find: async (caller, id) => this.#connection.read(({ plants }) => plants.find(caller, id)),
     list: (caller, query) => this.#list(caller, query),
+    count: (caller, query) => countPlants(caller, query, this.#stepsOf(caller)),
   };
 
   readonly identity: IdentityStorage;
@@ -89,12 +91,16 @@ export class SqliteStorage implements Storage {
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const page = ({ lists }: OpenConnection) => lists.page(caller, query);
     if (isShort(caller.read, query)) return this.#connection.read(page);
-    const inSlice = <T>(read: (open: OpenConnection) => T) =>
-      runInSlice(userKey(caller), async () => this.#connection.read(read));
-    if (isRange(caller.read, query)) return inSlice(page);
-    return listPlants(caller, query, this.users, (...range) =>
-      inSlice(({ lists }) => lists.step(caller, ...range)),
-    );
+    if (isRange(caller.read, query)) return this.#inSlice(caller, page);
+    return listPlants(caller, query, this.users, this.#stepsOf(caller));
+  }
+
+  #stepsOf(caller: ReadAccess): StepReader {
+    return (...range) => this.#inSlice(caller, ({ lists }) => lists.step(caller, ...range));
+  }
+
+  #inSlice<T>(caller: ReadAccess, read: (open: OpenConnection) => T): Promise<T> {
+    return runInSlice(userKey(caller), async () => this.#connection.read(read));
   }
 
   /**

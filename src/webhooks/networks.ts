@@ -10,7 +10,7 @@ import type { IPVersion, LookupFunction, TcpNetConnectOpts } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
-import { attemptTimeoutMs, type Answer, type headersOf } from './webhook.ts';
+import { attemptTimeoutMs, headersOf, type Post } from './webhook.ts';
 
 /** What is not public, of IPv4 and of `2000::/3`: all other addresses of IPv6 are not public either. */
 const notPublic = (
@@ -42,14 +42,6 @@ function listOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-/** Sends a message once. Never rejects. */
-export type Post = (
-  url: string,
-  headers: ReturnType<typeof headersOf>,
-  body: string,
-  signal?: AbortSignal,
-) => Promise<Answer>;
-
 /** Maximum number of responses with a status like 103, before the one that counts. */
 const maxInterim = 16;
 
@@ -61,9 +53,10 @@ export function openPost(networks: readonly string[], lookup = lookupIn()): Post
     const target = to as TcpNetConnectOpts; // the agent has set the host and the port
     return connectTls({ ...target, socket: connect(target) }); // by itself, TLS ignores the list
   };
-  return (url, headers, body, signal = AbortSignal.timeout(attemptTimeoutMs)) =>
+  return ({ url, secret }, message, signal = AbortSignal.timeout(attemptTimeoutMs)) =>
     new Promise((resolve) => {
       const endMs = Date.now() + attemptTimeoutMs;
+      const headers = headersOf(message, secret);
       const options = { method: 'POST', headers, signal };
       const isTls = /^https:/i.test(url);
       const request = isTls
@@ -71,15 +64,15 @@ export function openPost(networks: readonly string[], lookup = lookupIn()): Post
         : requestHttp(url, { ...options, agent: http });
       request.on('response', (response) => {
         const retryAfterMs = retryAfterMsOf(response.headers['retry-after']);
-        resolve({ result: String(response.statusCode), retryAfterMs });
+        resolve({ status: response.statusCode, retryAfterMs });
         response.destroy(); // nothing of the body is read
       });
       let interim = 0; // to read them until the timeout would take the time of others
       request.on('information', () => ++interim > maxInterim && request.destroy());
-      request.on('error', (error) => resolve({ result: reasonOf(error) }));
-      request.on('close', () => resolve({ result: 'The receiver sent no response.' }));
+      request.on('error', (error) => resolve({ error: reasonOf(error) }));
+      request.on('close', () => resolve({ error: 'The receiver sent no response.' }));
       // A process that was paused meanwhile has lost its lease, and Node connects before it looks at timers.
-      const begin = () => (Date.now() < endMs ? request.end(body) : request.destroy());
+      const begin = () => (Date.now() < endMs ? request.end(message.body) : request.destroy());
       request.on('socket', (socket) => socket.once(isTls ? 'secureConnect' : 'connect', begin));
     });
 }

@@ -2,18 +2,14 @@
  * Sends to the webhooks that are due. Any number of processes can do so: each stores that it sends before it does, which
  * fails if another one has stored something since it looked.
  */
-import { hash, randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { readFeed, type FeedChange } from '../log/feed.ts';
-import { textsOf } from '../plants/fields.ts';
+import { changeJson, readFeed } from '../log/feed.ts';
 import { isProblem, Problem } from '../problem.ts';
-import { formatTimestamp } from '../shared/timestamp.ts';
 import type { Storage } from '../storage.ts';
-import type { Post } from './networks.ts';
-import { afterAttempt, attemptTimeoutMs, bodyOf, headersOf, idle } from './webhook.ts';
-import { isDue, isSuccess, leaseMs } from './webhook.ts';
-import type { Answer, Webhook, WebhookKey } from './webhook.ts';
+import { afterAttempt, attemptTimeoutMs, idle, isDue, isSuccess, leaseMs } from './webhook.ts';
+import { messageOf, type Post, type Webhook, type WebhookKey } from './webhook.ts';
 
 /** How often to look for webhooks, and at least how long after the last time if this process has changed something. */
 const intervalMs = 500;
@@ -43,8 +39,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
     const leased = await webhooks.set(await withMessage(found));
     // Another process sends, or this one was paused for so long that another one soon will.
     if (leased?.message === undefined || Date.now() > leased.dueAtMs - 2 * attemptTimeoutMs) return;
-    const { id: messageId, body } = leased.message;
-    const after = afterAttempt(leased, await attempt(leased, messageId, body), Date.now());
+    const after = afterAttempt(leased, await post(leased, leased.message), Date.now());
     await webhooks.set(after);
     const { id, store, user, retired: reason } = after;
     if (reason !== undefined) log.warn({ webhook: id, store, user, reason }, 'webhook retired');
@@ -53,33 +48,28 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   /** The webhook with the message to send and a lease, or as far as there is none. */
   async function withMessage(webhook: Webhook): Promise<Webhook> {
     const reader = await webhooks.readerOf(webhook);
-    if (reader === undefined) return { ...webhook, ...idle };
     const { epoch } = await changes.follow(reader, webhook.lastPosition);
     const reach = hash('sha256', JSON.stringify([epoch, reader.read]));
     const lease = { isSending: true, dueAtMs: Date.now() + leaseMs };
     if (webhook.message?.reach === reach) return { ...webhook, ...lease };
-    const id = `msg_${randomUUID()}`;
     try {
       for (let limit = maxChanges; ; limit >>= 1) {
         const page = await readFeed(changes, reader, webhook.cursor, limit);
         const { cursor } = page;
         const last = page.changes.at(-1);
         if (last === undefined) return { ...webhook, ...idle, cursor };
-        const body = bodyOf('plants.changed', last.atMs, { changes: page.changes.map(itemOf) });
-        if (limit > 1 && Buffer.byteLength(body) > maxBodyBytes) continue;
-        return { ...webhook, ...lease, message: { id, body, cursor, reach } };
+        const items = page.changes.map((change) => changeJson(change));
+        const message = messageOf('plants.changed', last.atMs, `{"changes":[${items.join()}]}`);
+        if (limit > 1 && Buffer.byteLength(message.body) > maxBodyBytes) continue;
+        return { ...webhook, ...lease, message: { ...message, cursor, reach } };
       }
     } catch (error) {
       if (!isProblem(error, 'cursor-ended')) throw error;
       // Whoever gets this message lists all plants later than here, and misses nothing.
       const { cursor } = await readFeed(changes, reader, undefined, 1);
-      const body = bodyOf('plants.reset', Date.now(), error.members ?? {});
-      return { ...webhook, ...lease, message: { id, body, cursor, reach } };
+      const message = messageOf('plants.reset', Date.now(), JSON.stringify(error.members));
+      return { ...webhook, ...lease, message: { ...message, cursor, reach } };
     }
-  }
-
-  function attempt({ url, secret }: Webhook, id: string, body: string): Promise<Answer> {
-    return post(url, headersOf(id, body, secret), body);
   }
 
   function begin(key: WebhookKey): void {
@@ -139,11 +129,10 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
     },
 
     /** Sends a message without changes. If the receiver accepts it, what has failed continues at once. */
-    async test(webhook: Webhook): Promise<Answer> {
-      const body = bodyOf('webhook.test', Date.now(), {});
-      const answer = await attempt(webhook, `msg_${randomUUID()}`, body);
-      if (!isSuccess(answer)) return answer;
-      const found = await webhooks.find([webhook.store, webhook.user, webhook.id]);
+    async test(webhook: Webhook) {
+      const answer = await post(webhook, messageOf('webhook.test', Date.now(), '{}'));
+      const { store, user, id } = webhook;
+      const found = isSuccess(answer) ? await webhooks.find([store, user, id]) : undefined;
       // What is being sent now keeps its lease.
       if (found?.failing !== undefined && !found.isSending) {
         await webhooks.set({ ...found, failing: undefined, retired: undefined, dueAtMs: 1 });
@@ -151,9 +140,4 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
       return answer;
     },
   };
-}
-
-/** As in a response of `GET /changes`. */
-function itemOf({ id, event, atMs, user, plant }: FeedChange) {
-  return { id, event, at: formatTimestamp(atMs), user, plant: plant && textsOf(plant) };
 }

@@ -36,6 +36,7 @@ async function setUp(t: TestContext, options: Parameters<typeof startApp>[1] = {
   };
 }
 
+const toUndo = 'To undo this import, run the same command with --undo.\n';
 const addAgain = 'To add rows again that were already added, choose another --key.';
 
 describe('plants import', { concurrency: 2 }, () => {
@@ -45,12 +46,14 @@ describe('plants import', { concurrency: 2 }, () => {
     const first = await importing([file, '--concurrency', '1']);
     assert.equal(first.stdout, 'Added 3 plants; 1 row was refused.\n');
     const [, key = ''] = /with --key (\S+) to add only/.exec(first.stderr) ?? [];
+    const told = first.stderr.replace(toUndo, '');
+    assert.match(told, /^Refused rows:\n {2}line 6: x\n {4}The name is empty\.\nAfter /);
     assert.deepEqual(await importing([file, '--concurrency', '1']), {
       status: 1,
       stdout: 'Added 0 plants; 3 were already added; 1 row was refused.\n',
       stderr:
         [2, 3, 4].map((line) => `line ${line}: already added as plant ${line - 1}\n`).join('') +
-        first.stderr.replace(/(?=^After)/m, `${addAgain}\n`),
+        told.replace(/(?=^After)/m, `${addAgain}\n`),
     });
 
     // The wrong row is gone, another equal one is there, and the rows have moved.
@@ -121,12 +124,88 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.equal(await count(), 2);
   });
 
-  it('refuses a file that is not text', async (t) => {
-    const { importing, file } = await setUp(t);
-    writeFileSync(file, Buffer.from('name\nMonst\xe9ra\n', 'latin1'));
-    const { status, stderr } = await importing([file]);
-    assert.equal(status, 1);
-    assert.match(stderr, /^error: .*The file is not text in UTF-8\./);
+  it('reads what spreadsheets save, and asks for what it cannot know', async (t) => {
+    const { app, env, file, importing } = await setUp(t);
+    const utf16 = (text: string) => Buffer.from(`\u{feff}${text}`, 'utf16le');
+    const latin1 = (text: string) => Buffer.from(text, 'latin1');
+    const named = ['--name-column', 'bezeichnung', '--tag-column', 'Gruppe'];
+    const letters = ['--name-column', 'A', '--tag-column', 'b'];
+    const files: Record<string, [Buffer | string, ...string[]]> = {
+      'CSV of Excel in German': [latin1('Name;Tag\r\nMöhre;Küche\r\nLauch;\r\n')],
+      'Unicode text of Excel': [utf16('Name\tTag\r\nMöhre\tKüche\r\nLauch\t\r\n')],
+      'tabs of LibreOffice': ['"Name"\t"Tag"\n"Möhre"\t"Küche"\n"Lauch"\t\n'],
+      'CSV UTF-8 of Excel': ['\u{feff}Name;Tag\r\nMöhre;Küche\r\nLauch;\r\n'],
+      'a title': ['Bestand, Stand 3.11.;\n;\nName;Tag\nMöhre;Küche\nLauch;\n'],
+      'words of their own': ['Bezeichnung;Gruppe\nMöhre;Küche\nLauch;\n', ...named],
+      'no header': ['Möhre;Küche\nLauch;\n', ...letters],
+      'more columns': ['Preis;Name;Tag\n3,50;Möhre;Küche\n;Lauch;\n'],
+      'empty columns and rows': ['Name,Tag,,\nMöhre,Küche,,\nLauch,,,\n,,,\n , ,,\n'],
+    };
+    for (const [what, [content, ...options]] of Object.entries(files)) {
+      const token = await app.token('alice', { store: what.replaceAll(' ', '-') });
+      writeFileSync(file, content);
+      const added = await run(['plants', 'import', file, ...options], {
+        env: { ...env, PLANT_STORE_TOKEN: token },
+        input: '',
+      });
+      assert.equal(added.stdout, 'Added 2 plants.\n', `${what}: ${added.stderr}`);
+      const { json } = await app.call('GET', '/plants', { token });
+      const sorted = (json as { name: string }[]).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+      assert.deepEqual(sorted, [
+        { name: 'Lauch', tag: '' },
+        { name: 'Möhre', tag: 'Küche' },
+      ]);
+      const told = /^(?:(Read as|Skipped|Columns that|No line).*\n)*To undo/.exec(
+        added.stderr,
+      )?.[1];
+      const expected = {
+        'CSV of Excel in German': 'Read as',
+        'Unicode text of Excel': 'Read as',
+        'a title': 'Skipped',
+        'no header': 'No line',
+        'more columns': 'Columns that',
+      };
+      assert.equal(told, Object.entries(expected).find(([key]) => key === what)?.[1], added.stderr);
+    }
+    const refused: [string, string[], RegExp][] = [
+      ['Bezeichnung;Gruppe\nMöhre;x\n', [], /columns are A: Bezeichnung, B: Gruppe\. Choose /],
+      ['Name;Gruppe\nMöhre;x\n', ['--tag-column', 'Tag 2'], /There is no column "Tag 2"\. The /],
+      ['PK\u0003\u0004', [], /save it as "CSV UTF-8"/],
+      ['\0', [], /The file is not text\./],
+    ];
+    for (const [content, options, message] of refused) {
+      writeFileSync(file, content);
+      const { status, stderr } = await importing([file, ...options]);
+      assert.equal(status, 1);
+      assert.match(stderr, message);
+    }
+  });
+
+  it('takes an export back that was edited, and undoes that as one', async (t) => {
+    const { env, app, file, importing } = await setUp(t);
+    const token = env.PLANT_STORE_TOKEN;
+    const list = async () => (await app.call('GET', '/plants?fields=id,name,tag', { token })).json;
+    for (const name of ['Ivy', 'Fern', 'Oak'])
+      await app.call('POST', '/plants', { token, json: { name, tag: '=a' } });
+    const before = await list();
+    const { stdout: exported } = await run(['plants', 'list', '--csv'], { env });
+    assert.ok(exported.startsWith('\u{feff}id,name,tag\n'), 'Excel needs the mark');
+    writeFileSync(file, exported.replace('2,Fern,', '2,Bracken,').concat(',Elm,\n'));
+    const untold = await importing([file]);
+    assert.match(untold.stdout, /^Added 1 plant; 3 rows were refused\.\n$/);
+    await importing([file, '--undo']);
+    const updated = await importing([file, '--update', '--key', 'other']);
+    assert.equal(updated.stdout, 'Added 1 plant; updated 1; 2 were unchanged.\n');
+    assert.equal(updated.stderr, toUndo);
+    const undone = await importing([file, '--undo']);
+    assert.deepEqual(undone, {
+      status: 0,
+      stdout: 'Plants whose import was undone: 2.\n',
+      stderr: '',
+    });
+    assert.deepEqual(await list(), before);
+    const twice = await importing([file, '--undo']);
+    assert.match(twice.stderr, /^error: Cannot read .*\.undo: there is no such file\./);
   });
 
   it('stops if the service asks it to wait for long, or at a quota, and continues when there is room', async (t) => {
@@ -141,7 +220,7 @@ describe('plants import', { concurrency: 2 }, () => {
       writeFileSync(file, `name\n${'Ivy\n'.repeat(3)}`);
       const { status, stdout, stderr } = await importing([file, '--concurrency', '1']);
       assert.deepEqual([status, stdout], [1, 'Added 2 plants.\n']);
-      const [advice, error = ''] = stderr.split('\nerror: ');
+      const [advice, error = ''] = stderr.replace(toUndo, '').split('\nerror: ');
       assert.equal(advice, 'The import is not complete. Run the same command again to continue.');
       assert.match(error, why);
     }
@@ -149,7 +228,7 @@ describe('plants import', { concurrency: 2 }, () => {
     assert.deepEqual(await full.importing([full.file]), {
       status: 0,
       stdout: 'Added 1 plant; 2 were already added.\n',
-      stderr: `line 2: already added as plant 2\nline 3: already added as plant 3\n${addAgain}\n`,
+      stderr: `line 2: already added as plant 2\nline 3: already added as plant 3\n${addAgain}\n${toUndo}`,
     });
     assert.equal(await full.count(), 3);
   });

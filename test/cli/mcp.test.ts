@@ -147,13 +147,19 @@ describe('mcp', { concurrency: 2 }, () => {
       const folder = tempFolder(t);
       const { PLANT_STORE_TOKEN: token, PLANT_STORE_URL } = await settingsOf('reader');
       writeFileSync(join(folder, 'assistant-token'), token);
-      const real = args.map((arg) =>
+      const real = ([command, ...args] as const).map((arg) =>
         arg
           .replace('/home/you/plant-store/assistant-token', join(folder, 'assistant-token'))
           .replace('/home/you/plant-store', root),
       );
+      const [program = '', ...rest] = real;
       const env = { PLANT_STORE_URL, PATH: process.env['PATH'] ?? '' };
-      const transport = new StdioClientTransport({ command, args: real, env, cwd: folder });
+      const transport = new StdioClientTransport({
+        command: program,
+        args: rest,
+        env,
+        cwd: folder,
+      });
       const { client } = await connectTo(t, transport);
       assert.equal((await client.listTools()).tools.length, 2);
     });

@@ -78,6 +78,12 @@ it('prints a line of JSON for each change in a pipe, and continues where it has 
   const { status, cursor } = await first.ended('SIGINT');
   assert.deepEqual([status, cursor], [0, deleted.after]);
 
+  for (const wrong of ['garbage', `${cursor}\n`]) {
+    const { status, stderr } = await run(['plants', 'watch', '--after', wrong]);
+    assert.equal(status, 2);
+    assert.match(stderr, /Use a cursor that an earlier watch has printed/);
+  }
+
   await alice.restore(1);
   const second = await watch('--after', cursor);
   await second.shows(1);
@@ -206,9 +212,12 @@ it('forwards changes like a webhook, and repeats them until they are accepted', 
   await (await clientOf('bob')).share('alice', 'read');
   await watching.shows(2);
   assert.equal(received.length, 4);
-  assert.equal(
-    watching.errors().match(/^The watch sends a message again, .* refused: .*$/gm)?.length,
-    2,
+  const refusals = watching
+    .errors()
+    .matchAll(/^The watch sends a message again, .* refused: (.*)$/gm);
+  assert.deepEqual(
+    Array.from(refusals, ([, why]) => why),
+    ['The connection failed (ECONNRESET).', 'status 307'],
   );
 
   const messages = received.map(({ headers, body }) => {

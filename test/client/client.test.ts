@@ -192,6 +192,13 @@ describe('PlantStore', () => {
 
     const found = store.list({ tag: 'odd', q: 'PLÁNT 777', pageSize: 1, fields: ['id'] });
     assert.deepEqual(await Array.fromAsync(found), [{ id: 778 }]);
+    const sorted = store.list({ sort: '-name', q: 'plant 77', pageSize: 7, fields: ['id'] });
+    assert.deepEqual(
+      (await Array.fromAsync(sorted)).map(({ id }) => id),
+      [780, 779, 778, 777, 776, 775, 774, 773, 772, 771, 78],
+    );
+    assert.deepEqual([await store.count(), await store.count({ tag: 'odd' })], [2_500, 1_250]);
+    assert.equal(await store.count({ q: 'PLÁNT 77' }), 11);
     const odd = store.list({ tag: 'odd', after: 2_400, pageSize: 7, fields: ['id'] });
     const ids = (await Array.fromAsync(odd)).map(({ id }) => id);
     assert.deepEqual(

@@ -45,7 +45,7 @@ describe('reading CSV', () => {
       const text = `name,tag\n${row}\nFicus,"a ""b"""\nAloe,c\n`;
       const records = [...readCsv(text, ',')];
       assert.deepEqual(records[0], { line: 1, fields: ['name', 'tag'] });
-      assert.deepEqual(Object.keys(records[1] ?? {}), ['line', 'fault']);
+      assert.deepEqual(Object.keys(records[1] ?? {}), ['line', 'fault', 'text']);
       assert.deepEqual(records.slice(2), [
         { line: 3, fields: ['Ficus', 'a "b"'] },
         { line: 4, fields: ['Aloe', 'c'] },
@@ -60,15 +60,16 @@ describe('reading CSV', () => {
 
   it('refuses only the row whose quote is never closed, before millions of others', () => {
     const records = readCsv(`"a\n${'""\n'.repeat(10_000_000)}`, ',');
-    assert.deepEqual(Object.keys(records.next().value ?? {}), ['line', 'fault']);
+    assert.deepEqual(Object.keys(records.next().value ?? {}), ['line', 'fault', 'text']);
     assert.deepEqual(records.next().value, { line: 2, fields: [''] });
   });
 
-  it('finds the separator in the first line', () => {
+  it('finds the separator of most lines', () => {
     assert.equal(separatorOf('name;tag\na,b,c,d;e'), ';');
     assert.equal(separatorOf('name\ttag\n'), '\t');
     assert.equal(separatorOf('"a;b;c",tag\n'), ',');
     assert.equal(separatorOf('name\n'), ',');
+    assert.equal(separatorOf('a, b, c\n\nname;price\nFern;3,50\nOak;4\n'), ';');
   });
 });
 

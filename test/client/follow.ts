@@ -249,20 +249,53 @@ describe('a mirror', () => {
     await mirror.ended;
   });
 
-  it('rejects who waits for a change that a restore may have removed', async (t) => {
-    const { store, clientOf, plan, gateway } = await connect(t, eager);
+  it('follows shares that come and go, each within about a second', async (t) => {
+    const { store, clientOf } = await connect(t, eager);
+    const bob = await clientOf('bob', { scopes });
+    await bob.create({ name: 'shared' });
     const abort = abortedAfter(t);
-    const mirror = await store.mirror({ signal: abort.signal });
-    const lost = mirror.until(Number.MAX_SAFE_INTEGER);
-    await gateway.received(5); // the mirror waits, and `until` has looked
-    plan.push(ended('restored'), ended('restored')); // for both, after the next change
-    await (await clientOf('alice')).create({ name: 'Ficus' });
-    await assert.rejects(lost, { kind: 'cursor-ended', reason: 'restored' });
-    await mirror.until();
-    assert.equal(mirror.plants.size, 1);
+    let isListed = () => {};
+    const mirror = await store.mirror({ signal: abort.signal, onChange: () => isListed() });
+    const startMs = performance.now();
+    for (const isShared of [true, false, true, false, true]) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      isListed = resolve;
+      await (isShared ? bob.share('alice', 'read') : bob.unshare('alice'));
+      await promise;
+      assert.equal(mirror.plants.size, isShared ? 1 : 0);
+    }
+    assert.ok(performance.now() - startMs < 10_000);
     abort.abort();
     await mirror.ended;
   });
+
+  for (const reason of ['restored', 'access-changed']) {
+    it(`rejects who waits for a change that a restore may have removed, if its cursor ends with ${reason}`, async (t) => {
+      const { store, clientOf, plan, gateway, lines } = await connect(t, eager);
+      const abort = abortedAfter(t);
+      const mirror = await store.mirror({ signal: abort.signal });
+      const lost = mirror.until(Number.MAX_SAFE_INTEGER);
+      await gateway.received(5); // the mirror waits, and `until` has looked
+      let hasEnded = false;
+      /** The mirror finds an end for the reason. Who then asks for the cursor finds the restore. */
+      const restored: Handler = async (response, forward) => {
+        plan.push(restored);
+        const target = lines().at(-1) ?? '';
+        if (hasEnded && target.includes('wait=')) return forwardAll(response, forward);
+        if (!target.includes('after=')) return forwardAll(response, forward);
+        hasEnded ||= target.includes('wait=');
+        return ended(target.includes('wait=') ? reason : 'restored')(response, forward);
+      };
+      plan.push(restored);
+      await (await clientOf('alice')).create({ name: 'Ficus' });
+      await assert.rejects(lost, { kind: 'cursor-ended', reason: 'restored' });
+      plan.length = 0;
+      await mirror.until();
+      assert.equal(mirror.plants.size, 1);
+      abort.abort();
+      await mirror.ended;
+    });
+  }
 
   it('ends with a problem that lasts, and with an error of its user', async (t) => {
     const { store, clientOf } = await connect(t, eager);

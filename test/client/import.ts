@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { PlantStore } from '../../src/client/client.ts';
 import type { ImportOutcome } from '../../src/client/send-rows.ts';
-import type { ImportRow } from '../../src/client/read-rows.ts';
-import { importPlants } from '../../src/client/send-rows.ts';
+import type { ImportRow } from '../../src/client/read-table.ts';
+import { importPlants, undoImport } from '../../src/client/send-rows.ts';
 import { connect } from './service.ts';
 
 describe('an import', () => {
@@ -19,11 +19,11 @@ describe('an import', () => {
       { name: 5 },
       { name: ' ' },
     ];
-    const faulty = { line: 9, fault: 'not a row' };
+    const faulty = { line: 9, fault: 'not a row', content: {} };
     const outcomes = await run(store, [...plants.map(toRow), faulty]);
-    assert.deepEqual(outcomes[0], { row: 1, line: 2, status: 'added', id: 1 });
+    assert.deepEqual(outcomes[0], { row: 1, line: 2, status: 'added', id: 1, plant: plants[0] });
     assert.deepEqual(outcomes.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
-    assert.match(outcomes[1]?.reason ?? '', /^"name" is empty\. Use a string of /);
+    assert.match(outcomes[1]?.reason ?? '', /^The name is empty\.$/);
     assert.match(outcomes[2]?.reason ?? '', /^Unknown field "tga"\. Use only /);
     assert.deepEqual(await namesOf(store), ['good']);
   });
@@ -53,6 +53,63 @@ describe('an import', () => {
     assert.deepEqual(await namesOf(store), ['free', 'none', 'taken']);
   });
 
+  it('names the character of a row that no text can have', async (t) => {
+    const { store } = await connect(t);
+    const rows = [{ name: 'Fern\nOak' }, { name: 'Ivy', tag: '\tin' }, { name: 'Ivy\u0007' }];
+    const outcomes = await run(store, rows.map(toRow));
+    assert.deepEqual(
+      outcomes.map(({ reason }) => reason),
+      [
+        'The name has a line break behind "Fern". Remove it.',
+        'The tag has a tab at its beginning. Remove it.',
+        'The name has an invisible character (<U+0007>) behind "Ivy". Remove it.',
+      ],
+    );
+  });
+
+  it('updates the plants that have the id of a row, and can be undone', async (t) => {
+    const { store, clientOf } = await connect(t);
+    const bob = await clientOf('bob', { scopes: ['plants:write', 'shares:write'] });
+    await bob.create({ name: 'of bob', id: 5 });
+    await bob.share('alice', 'read');
+    for (const id of [1, 2, 3]) await store.create({ name: `old ${id}`, tag: 'a', id });
+    const plants = [
+      { id: 1, name: 'old 1', tag: 'a' },
+      { id: 2, name: 'new 2' },
+      { id: 3, name: 'new 3', tag: '' },
+      { id: 5, name: 'mine' },
+      { id: 7, name: 'added' },
+      { name: 'added too' },
+    ];
+    const outcomes = await run(store, plants.map(toRow), true);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['unchanged', 'updated', 'updated', 'refused', 'added', 'added'],
+    );
+    const fields = ['id', 'name', 'tag'] as const;
+    const listed = () => Array.fromAsync(store.list({ fields }), (plant) => Object.values(plant));
+    assert.deepEqual(await listed(), [
+      [1, 'old 1', 'a'],
+      [2, 'new 2', 'a'],
+      [3, 'new 3', ''],
+      [5, 'of bob', ''],
+      [7, 'added', ''],
+      [8, 'added too', ''],
+    ]);
+
+    await store.update(7, { tag: 'of somebody' });
+    const done = outcomes.filter(({ status }) => status === 'updated' || status === 'added');
+    const undone = await Array.fromAsync(undoImport(store, done, 1));
+    assert.deepEqual(undone, [true, true, false, true]);
+    assert.deepEqual(await listed(), [
+      [1, 'old 1', 'a'],
+      [2, 'old 2', 'a'],
+      [3, 'old 3', 'a'],
+      [5, 'of bob', ''],
+      [7, 'added', 'of somebody'],
+    ]);
+  });
+
   it('ends with the problem if the token is refused or cannot write', async (t) => {
     const { app, clientOf } = await connect(t);
     const reader = await clientOf('alice', { scopes: ['plants:read'] });
@@ -68,9 +125,13 @@ async function namesOf(store: PlantStore): Promise<string[]> {
 }
 
 /** The outcomes in the order of the rows. */
-async function run(store: PlantStore, rows: readonly ImportRow[]): Promise<ImportOutcome[]> {
+async function run(
+  store: PlantStore,
+  rows: readonly ImportRow[],
+  update = false,
+): Promise<ImportOutcome[]> {
   const { signal } = new AbortController();
-  const options = { store, rows, keyOf: keyOfRow, concurrency: 32, signal };
+  const options = { store, rows, keyOf: keyOfRow, update, concurrency: 32, signal };
   const outcomes = await Array.fromAsync(importPlants(options));
   return outcomes.toSorted((one, other) => one.row - other.row);
 }

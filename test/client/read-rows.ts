@@ -3,11 +3,27 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decodeText, InvalidFile, readRows } from '../../src/client/read-rows.ts';
+import { InvalidFile, readFile } from '../../src/client/read-rows.ts';
+import { columnLabels, omissionsOf, rowsOf, tableOf } from '../../src/client/read-table.ts';
+
+const bytesOf = (text: string, encoding?: BufferEncoding) =>
+  new Uint8Array(Buffer.from(text, encoding));
+
+function tableIn(text: string, words?: Parameters<typeof tableOf>[1]) {
+  const file = readFile(bytesOf(text));
+  assert.ok('records' in file, text);
+  return tableOf(file.records, words);
+}
+
+/** The rows, if nobody chooses a column. */
+function readRows(text: string) {
+  const file = readFile(bytesOf(text));
+  return 'rows' in file ? file.rows : rowsOf(tableOf(file.records));
+}
 
 const expected = [
   { line: 2, plant: { name: 'Monstera', tag: 'indoor' } },
-  { line: 3, plant: { name: 'Ficus', id: 40 } },
+  { line: 3, plant: { name: 'Ficus', tag: '', id: 40 } },
 ];
 
 describe('a CSV file', () => {
@@ -17,7 +33,9 @@ describe('a CSV file', () => {
       '\u{feff}"Name";"Tag";"ID"\r\n"Monstera";"indoor";\r\n"Ficus";"";40\r\n;;\r\n;;\r\n',
     'with tabs, and its columns in another order': 'id\ttag\tname\n\tindoor\tMonstera\n40\t\tFicus',
     'with empty columns that have no name': ',name,tag,,id, \n,Monstera,indoor\n,Ficus,,,40,\n',
-    'with short and with padded rows': 'name,tag,id\nMonstera,indoor\nFicus,,40,,\n',
+    'with short and with padded rows': 'name,tag,id\nMonstera,indoor\nFicus,,40,,\n ,, \n',
+    'with another separator in its texts':
+      'name;tag;id;price\nMonstera;indoor;;"3,50"\nFicus;;40;4,00\n',
   };
   for (const [what, text] of Object.entries(files)) {
     it(`is read: ${what}`, () => assert.deepEqual(readRows(text), expected));
@@ -38,30 +56,60 @@ describe('a CSV file', () => {
     for (const row of faults) assert.ok('fault' in row, JSON.stringify(row));
   });
 
-  const refused = {
-    'Monstera,indoor\n':
-      /^The first line has unknown or repeated columns "Monstera", "indoor"\. It must have name, /,
-    'tag,id\n': /^The first line has only the columns "tag", "id"\. It must have name, /,
-    'name,tga,colour\n':
-      /^The first line has unknown or repeated columns "tga", "colour"\. It must have name, /,
-    'name,tag,NAME\n':
-      /^The first line has unknown or repeated columns "NAME"\. It must have name, /,
-  };
-  for (const [header, message] of Object.entries(refused)) {
-    it(`is refused with the columns ${header.trim()}`, () => {
-      assert.throws(() => readRows(`${header}x,y,z\n`), { name: 'InvalidFile', message });
-    });
-  }
+  it('has its header below a title, and columns that no plant has', () => {
+    const table = tableIn(
+      'Bestandsliste\n"Stand, Lager";3.11.\n;;\nPreis;Name;Menge;Tag;reason\n3,50;Fern;2;a;\n',
+    );
+    assert.deepEqual(rowsOf(table), [{ line: 5, plant: { name: 'Fern', tag: 'a' } }]);
+    assert.deepEqual(omissionsOf(table), [
+      'Skipped above the header: Bestandsliste.',
+      'Skipped above the header: Stand, Lager 3.11..',
+      'Columns that are left out: A: Preis, C: Menge.',
+    ]);
+  });
+
+  it('has no name until somebody chooses its column', () => {
+    for (const header of ['Bezeichnung;Tag', 'Monstera;indoor', 'name;name', 'tag;id']) {
+      assert.equal(tableIn(`Liste\n\n${header}\nx;y\n`).columns.name, undefined, header);
+    }
+    const text = 'Liste\n\nBezeichnung;Tag;\nx;y;\n';
+    assert.deepEqual(columnLabels(tableIn(text)), ['A: Bezeichnung', 'B: Tag']);
+    assert.deepEqual(rowsOf(tableIn(text, { name: 'bezeichnung' })), [
+      { line: 4, plant: { name: 'x', tag: 'y' } },
+    ]);
+    const table = tableIn('Monstera;indoor\nFicus;\n');
+    table.header = undefined;
+    table.columns = { name: 0, tag: 1 };
+    assert.deepEqual(rowsOf(table), [
+      { line: 1, plant: { name: 'Monstera', tag: 'indoor' } },
+      { line: 2, plant: { name: 'Ficus', tag: '' } },
+    ]);
+  });
+
+  it('has the content of a row that cannot be read', () => {
+    assert.deepEqual(
+      readRows('name,tag,id\n"Fern,a\nOak,b,x\nFicus, large,a,,1\n').map((row) => ({
+        ...row,
+        fault: '',
+      })),
+      [
+        { line: 2, fault: '', content: { name: '"Fern,a' } },
+        { line: 3, fault: '', content: { name: 'Oak', tag: 'b', id: 'x' } },
+        { line: 4, fault: '', content: { name: 'Ficus,  large, a, , 1' } },
+      ],
+    );
+  });
 });
 
 describe('a JSON file', () => {
   it('is read with a line for each plant, or as an array, whose rows have no line', () => {
     const lines = '\n{"name": "Monstera", "tag": "indoor"}\r\n{"name": "Ficus", "id": 40}\n';
-    assert.deepEqual(readRows(lines), expected);
+    const plants = [expected[0], { line: 3, plant: { name: 'Ficus', id: 40 } }];
+    assert.deepEqual(readRows(lines), plants);
     const array = '[\n{"name": "Monstera", "tag": "indoor"},\n{"name": "Ficus", "id": 40}]';
     assert.deepEqual(
       readRows(array),
-      expected.map(({ plant }) => ({ plant })),
+      plants.map((row) => ({ plant: row?.plant })),
     );
   });
 
@@ -101,16 +149,33 @@ describe('a JSON file', () => {
 });
 
 describe('the text of a file', () => {
-  it('can be UTF-8 or UTF-16 with a byte order mark', () => {
-    const text = 'name\n🌱\n';
-    const utf16 = new Uint8Array(Buffer.from(`\u{feff}${text}`, 'utf16le'));
-    assert.equal(decodeText(utf16), text);
-    assert.equal(decodeText(new Uint8Array(Buffer.from(utf16).swap16())), text);
-    assert.equal(decodeText(new TextEncoder().encode(`\u{feff}${text}`)), text);
-  });
+  const text = 'name\nKüche – Möhre\n';
+  const encoded = {
+    'UTF-8': [bytesOf(text), bytesOf(`\u{feff}${text}`)],
+    'UTF-16': [
+      bytesOf(`\u{feff}${text}`, 'utf16le'),
+      new Uint8Array(Buffer.from(`\u{feff}${text}`, 'utf16le').swap16()),
+    ],
+    'Windows-1252': [bytesOf(text.replace('–', '\u0096'), 'latin1')],
+  };
+  for (const [encoding, files] of Object.entries(encoded)) {
+    it(`can be ${encoding}`, () => {
+      for (const bytes of files) {
+        const file = readFile(bytes);
+        assert.equal(file.encoding, encoding);
+        assert.ok('records' in file);
+        assert.deepEqual(file.records[1], { line: 2, fields: ['Küche – Möhre'] });
+      }
+    });
+  }
 
-  it('is refused in another encoding, and if it is empty', () => {
-    assert.throws(() => decodeText(Uint8Array.of(0x6e, 0xe9)), InvalidFile);
-    assert.throws(() => readRows(' \n'), InvalidFile);
+  it('is refused if it is no text, or empty', () => {
+    for (const bytes of [bytesOf('name\nn\0'), Uint8Array.of(0xe9, 0), bytesOf(' \n')]) {
+      assert.throws(() => readFile(bytes), InvalidFile);
+    }
+    for (const start of ['504b0304', 'd0cf11e0']) {
+      const workbook = new Uint8Array(Buffer.from(start, 'hex'));
+      assert.throws(() => readFile(workbook), /save it as "CSV UTF-8"/);
+    }
   });
 });

@@ -53,9 +53,9 @@ it('a request that is not signed with the secret, is old, or was changed, is ref
   const refusals: [given: Record<string, string | undefined>, message: RegExp, text?: string][] = [
     [{}, /no header webhook-id/],
     [noSignature, /no header webhook-signature/],
-    [signed(ago(310)), /too old/],
-    [signed(ago(-310)), /too old/],
-    [{ ...headers, 'webhook-timestamp': 'now' }, /too old/],
+    [signed(ago(310)), /too old, or a clock/],
+    [signed(ago(-310)), /too old, or a clock/],
+    [{ ...headers, 'webhook-timestamp': 'now' }, /too old, or a clock/],
     [headers, /No signature is valid/, `${body} `],
     [{ ...headers, 'webhook-id': 'msg_2' }, /No signature is valid/],
     [signed(new Date(), `whsec_${btoa('other')}`), /No signature is valid/],

@@ -330,7 +330,7 @@ function pausing(storage: Storage, pause: Pause | undefined): Storage {
   return override(storage, {
     plants: {
       list: async (caller, query) => {
-        if (++batches === 5) await pause?.at(query.after);
+        if (++batches === 5) await pause?.at(Number(query.after));
         return storage.plants.list(caller, query);
       },
     },

@@ -13,7 +13,7 @@ const garden = 'https://garden.example';
 const native = 'capacitor://localhost';
 const shared = await startApp(fileScope(), { corsOrigins: [garden] });
 const exposed =
-  'Accept-Patch, Change-Position, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Accept-Patch, Change-Position, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Total-Count, WWW-Authenticate';
 
 /** The headers of a raw response that CORS adds, sorted. */
 function corsHeaders(response: string): string[] {

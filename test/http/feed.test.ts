@@ -137,7 +137,8 @@ itOnEach('a share, its end and another role end the cursor of whom they concern'
     await user('bob'),
     await user('carol'),
   ];
-  let [ofBob, ofCarol] = [await bob('GET', '/changes'), await carol('GET', '/changes')];
+  const ofAll = await Promise.all([alice, bob, carol].map((each) => each('GET', '/changes')));
+  let [ofAlice, ofBob, ofCarol] = ofAll as [Answer, Answer, Answer];
   const steps = [
     () => alice('PUT', '/shares/bob', { json: { access: 'read' } }),
     () => alice('PUT', '/shares/bob', { json: { access: 'write' } }),
@@ -155,6 +156,11 @@ itOnEach('a share, its end and another role end the cursor of whom they concern'
     ofCarol = await carol('GET', nextOf(ofCarol));
     assert.equal(ofCarol.text, '[]', 'nothing changes for others');
   }
+  await alice('PUT', '/team-share', { json: { access: 'read' } });
+  assert.equal((await bob('GET', nextOf(ofBob))).status, 410);
+  assert.equal((await carol('GET', nextOf(ofCarol))).status, 410);
+  ofAlice = await alice('GET', nextOf(ofAlice));
+  assert.equal(ofAlice.text, '[]', 'the owner sees what she saw');
 });
 
 it('a request waits for a change that its user can see', async () => {

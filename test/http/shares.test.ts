@@ -123,3 +123,24 @@ it('refuses oneself, bad names and bad bodies, and names each fault', async () =
   assert.match(malformed.text, /an object like {\\"access\\":\\"read\\"}\./);
   assert.deepEqual((await alice('GET', '/shares')).json, { given: [], received: [] });
 });
+
+it('shares with everyone, which neither side takes for a share with one user', async () => {
+  const { user } = inNewStore(app);
+  const [alice, bob] = [await user('alice', { scopes }), await user('bob', { scopes })];
+  await alice('POST', '/plants', { json: { name: 'Fern' } });
+  const kindOf = ({ json }: Answer) => (json as { type: string }).type;
+  assert.equal(kindOf(await alice('GET', '/team-share')), '/problems/share-not-found');
+  for (const status of [201, 200]) {
+    const answer = await alice('PUT', '/team-share', { json: { access: 'read' } });
+    assert.deepEqual([answer.status, answer.json], [status, { access: 'read' }]);
+  }
+  assert.deepEqual((await alice('GET', '/team-share')).json, { access: 'read' });
+  assert.equal((await bob('GET', '/plants')).text, '[{"name":"Fern","tag":""}]');
+  assert.deepEqual((await alice('GET', '/shares')).json, { given: [], received: [] });
+  const received = [{ user: 'alice', access: 'read', team: true }];
+  assert.deepEqual((await bob('GET', '/shares')).json, { given: [], received });
+  assert.equal((await bob('DELETE', '/shares/alice')).status, 404);
+  for (const status of [204, 404])
+    assert.equal((await alice('DELETE', '/team-share')).status, status);
+  assert.equal((await bob('GET', '/plants')).text, '[]');
+});

@@ -133,7 +133,7 @@ describe('POST /tokens', () => {
     const alice = await inNewStore(app).user('alice', { expiresAtMs });
     for (const [timeMs, reason] of [
       [Date.now(), /is in the past/],
-      [expiresAtMs + 1, /is after your own token expires\. Send 20\d\d-/],
+      [expiresAtMs + 1, /is too late\. Send 20\d\d-/],
     ] as const) {
       const json = { expiresAt: new Date(timeMs).toISOString() };
       const refused = await alice('POST', '/tokens', { json });

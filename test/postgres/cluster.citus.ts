@@ -12,7 +12,15 @@ import { scopes, type Caller } from '../../src/access/access.ts';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import type { Storage } from '../../src/storage.ts';
 import { addToken, call } from '../support/app.ts';
-import { isCitus, joinCluster, leaveCluster, onWorkers, peers } from '../support/citus.ts';
+import {
+  isCitus,
+  joinCluster,
+  leaveCluster,
+  moveShard,
+  onWorkers,
+  peers,
+  shardOf,
+} from '../support/citus.ts';
 import { run, runOk, serve } from '../support/command.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
@@ -56,26 +64,6 @@ async function callerIn(storage: Storage, store: string): Promise<Caller> {
   const { caller } = (await identify(storage, await addToken(storage, 'alice', { store }))) ?? {};
   assert.ok(caller);
   return caller;
-}
-
-/** The shard with the plants of a store, the worker that has it, and another one. */
-async function shardOf(url: string, { store }: Caller) {
-  const [placed] = await query(
-    url,
-    `SELECT shardid AS id, nodeport AS port FROM pg_dist_shard_placement
-     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${store})`,
-  );
-  const { id, port } = placed as { id: string; port: number }; // the selected columns
-  const workers = onWorkers(url).map((worker) => new URL(worker));
-  const from = workers.find((worker) => worker.port === `${port}`);
-  const to = workers.find((worker) => worker !== from);
-  assert.ok(from && to);
-  return { id, from, to };
-}
-
-async function move(url: string, shard: string | number, from: URL, to: URL): Promise<void> {
-  const places = [from, to].map(({ hostname, port }) => `'${hostname}', ${port}`).join();
-  await query(url, `SELECT citus_move_shard_placement(${shard}, ${places}, 'block_writes')`);
 }
 
 function distributionOf(url: string): Promise<unknown[]> {
@@ -184,13 +172,13 @@ it('Citus: a shard that has moved is not read where it was, even if its tables r
   await before.plants.create(caller, { name: 'first' });
   await before.plants.list(caller, query20);
 
-  const { id, from, to } = await shardOf(url, caller);
+  const { id, from, to } = await shardOf(url, caller.store);
   const reader = new Client({ connectionString: from.href });
   await reader.connect();
   try {
     // Citus cannot delete a table that somebody reads.
     await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${id}`);
-    await move(url, id, from, to);
+    await moveShard(url, id, from, to);
     await using after = new PostgresStorage(peers(url));
     await after.open();
     await after.plants.create(caller, { name: 'second' });
@@ -255,7 +243,7 @@ it('Citus: every read of a store can be sent to its shard, and is refused where 
     assert.ok(plants);
     await reader.query(`BEGIN; SELECT 1 FROM plant_store.plants_${plants}`);
     await query(url, `SELECT update_distributed_table_colocation('plant_store.plants', 'none')`);
-    await move(url, plants, new URL(from), new URL(to));
+    await moveShard(url, plants, new URL(from), new URL(to));
     for (const read of ofShards) {
       const statement: Statement | undefined = onShard<Row>(read, here);
       assert.ok(statement);
@@ -276,8 +264,8 @@ it('Citus: many reads together find a shard that has moved, and whose old tables
   const { id } = await before.plants.create(caller, { name: 'kept' });
   await using storage = new PostgresStorage(peers(url));
   await storage.open();
-  const shard = await shardOf(url, caller);
-  await move(url, shard.id, shard.from, shard.to);
+  const shard = await shardOf(url, caller.store);
+  await moveShard(url, shard.id, shard.from, shard.to);
   await query(url, 'CALL citus_cleanup_orphaned_resources()');
   const reads = Array.from({ length: burst }, async () => storage.plants.find(caller, id));
   assert.ok((await Promise.all(reads)).every((plant) => plant?.name === 'kept'));

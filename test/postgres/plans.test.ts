@@ -7,6 +7,7 @@ import type { Statement } from '../../src/sql/statement.ts';
 import { plannerSettings } from '../../src/postgres/pool/connection.ts';
 import { listSql } from '../../src/postgres/tables/plants.ts';
 import { logSql } from '../../src/sql/log.ts';
+import { grantSql } from '../../src/sql/grants.ts';
 import { shareSql } from '../../src/sql/shares.ts';
 import { searchSql } from '../../src/sql/webhooks.ts';
 import { isCitus } from '../support/citus.ts';
@@ -39,6 +40,7 @@ interface Explained {
 const sorts: readonly Statement[] = [
   ...Object.values(listSql.owners),
   shareSql.ofUser,
+  ...Object.values(grantSql),
   logSql.follow, // the changes of one step
 ];
 

@@ -39,6 +39,33 @@ export async function machineOfStore(url: string, name: string): Promise<string>
   return (placed as { machine: string }).machine; // the selected column
 }
 
+/** The shard with the plants of a store, the worker that has it, and another one. */
+export async function shardOf(url: string, store: number) {
+  const [placed] = await query(
+    url,
+    `SELECT shardid AS id, nodeport AS port FROM pg_dist_shard_placement
+     WHERE shardid = get_shard_id_for_distribution_column('plant_store.plants', ${store})`,
+  );
+  const { id, port } = placed as { id: string; port: number }; // the selected columns
+  const machines = onWorkers(url).map((worker) => new URL(worker));
+  const from = machines.find((machine) => machine.port === `${port}`);
+  const to = machines.find((machine) => machine !== from);
+  if (from === undefined || to === undefined) throw new Error('there are no two workers');
+  return { id, from, to };
+}
+
+/** With the shards of the other tables of its stores. */
+export async function moveShard(
+  url: string,
+  shard: string | number,
+  from: URL,
+  to: URL,
+  mode: 'block_writes' | 'force_logical' = 'block_writes',
+): Promise<void> {
+  const places = [from, to].map(({ hostname, port }) => `'${hostname}', ${port}`).join();
+  await query(url, `SELECT citus_move_shard_placement(${shard}, ${places}, '${mode}')`);
+}
+
 /** Makes a cluster of the existing databases on the coordinator and the workers. */
 export async function joinCluster(url: string): Promise<void> {
   if (!isCitus) return;

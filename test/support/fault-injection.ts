@@ -3,11 +3,12 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { PostgresStorage } from '../../src/postgres/storage.ts';
 import { SqliteStorage } from '../../src/sqlite/storage.ts';
 import type { Storage } from '../../src/storage.ts';
-import { serve, type Service } from './command.ts';
+import { runOk, serve, type Service } from './command.ts';
 import { databaseFile } from './database.ts';
 import { PostgresServer } from './postgres.ts';
 import { Proxy } from './proxy.ts';
@@ -19,6 +20,10 @@ export interface Deployment {
   open: () => Promise<Storage>;
   /** Each can be repeated, and resolves when the service has recovered. */
   faults: Record<string, () => Promise<void>>;
+  /** Keeps the database as it is now, while it is in use. */
+  backUp?: () => Promise<void>;
+  /** Restarts the service: on SQLite with the backup, otherwise on a copy of the database. Close what `open` has opened. */
+  replace?: () => Promise<void>;
 }
 
 /** During a network fault, each connection is cut after at most this many bytes, until enough were cut. */
@@ -31,7 +36,8 @@ const maxRecoveryMs = 30_000;
 
 /** One service with several workers on one file. */
 export async function workersOnSqlite(t: TestContext, workers: number): Promise<Deployment> {
-  const { path, url } = databaseFile(t);
+  const { folder, path, url } = databaseFile(t);
+  const backup = join(folder, 'plants.backup');
   const open = async () => new SqliteStorage(path, { create: true });
   const args = ['--workers', String(workers), '--database', url, '--log-level', 'silent'];
   let service = await serve(t, args);
@@ -56,6 +62,43 @@ export async function workersOnSqlite(t: TestContext, workers: number): Promise<
         service = await serve(t, [...args, '--port', port]);
       },
     },
+    async backUp() {
+      await runOk(['backup', backup, '--database', url]);
+    },
+    async replace() {
+      await service.stop();
+      await runOk(['restore', backup, '--database', url]);
+      service = await serve(t, [...args, '--port', port]);
+    },
+  };
+}
+
+/** Processes that serve one database. */
+export async function startReplicas(t: TestContext, count: number, database: string) {
+  let url = database;
+  const start = (port = '0') => {
+    const env = { PLANT_STORE_DATABASE: url, PLANT_STORE_LOG_LEVEL: 'silent' };
+    return serve(t, ['--port', port], { env });
+  };
+  const services: Service[] = await Promise.all(Array.from({ length: count }, () => start()));
+  const addresses = services.map(({ address }) => address);
+  const startAgain = async (at: number) => {
+    services[at] = await start(new URL(addresses[at] ?? '').port);
+  };
+  let turn = 0;
+  return {
+    addresses,
+    async killOne() {
+      const at = turn++ % count;
+      await services[at]?.stop('SIGKILL');
+      await startAgain(at);
+    },
+    /** `copy` resolves to the address of the other database. */
+    async moveTo(copy: () => Promise<string>) {
+      await Promise.all(services.map((service) => service.stop()));
+      url = await copy();
+      await Promise.all(services.map((_, at) => startAgain(at)));
+    },
   };
 }
 
@@ -67,28 +110,17 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
   t.after(() => proxy[Symbol.asyncDispose]());
   let connections = 0;
   proxy.latencyMs = () => (connections++ % 2 === 0 ? 0 : Math.ceil(Math.random() * maxLatencyMs));
-  const env = {
-    PLANT_STORE_DATABASE: server.url('postgres', proxy.port),
-    PLANT_STORE_LOG_LEVEL: 'silent',
-  };
-  const starts = Array.from({ length: replicas }, () => serve(t, [], { env }));
-  const services: Service[] = await Promise.all(starts);
-  const addresses = services.map(({ address }) => address);
-  let turn = 0;
+  let name = 'postgres';
+  const service = await startReplicas(t, replicas, server.url(name, proxy.port));
   return {
-    addresses,
+    addresses: service.addresses,
     async open() {
-      const storage = new PostgresStorage(server.url());
+      const storage = new PostgresStorage(server.url(name));
       await storage.open();
       return storage;
     },
     faults: {
-      async 'kill a replica'() {
-        const at = turn++ % replicas;
-        await services[at]?.stop('SIGKILL');
-        const { port } = new URL(addresses[at] ?? '');
-        services[at] = await serve(t, ['--port', port], { env });
-      },
+      'kill a replica': () => service.killOne(),
       async 'crash a backend'() {
         // The server then ends all other backends and recovers.
         const [row] = await server.query(
@@ -115,6 +147,15 @@ export async function replicasOnPostgres(t: TestContext, replicas: number): Prom
         await server.stop('SIGQUIT');
         await server.start();
       },
+    },
+    async replace() {
+      const [from, copy] = [server.url(name), 'copy'];
+      await service.moveTo(async () => {
+        await server.query(`CREATE DATABASE ${copy}`);
+        await runOk(['copy', '--from', from, '--to', server.url(copy)]);
+        name = copy;
+        return server.url(name, proxy.port);
+      });
     },
   };
 }

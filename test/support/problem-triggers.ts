@@ -83,7 +83,8 @@ async function aliceOf(app: TestApp, store = 'main') {
     return responseOf(await app.call(method, target, { token, ...options }));
   };
   const create = (json: object = plant, headers = {}) => send('POST', '/plants', { json, headers });
-  return { app, token, another, send, create };
+  const manage = () => app.token('alice', { store, role: 'manager' });
+  return { app, token, another, send, create, manage };
 }
 
 type Trigger = (alice: Alice, t: Cleanup) => Promise<ProblemResponse>;
@@ -100,6 +101,8 @@ const triggers: Record<ProblemKind, Trigger> = {
     const { token }: { token: string } = JSON.parse(body);
     return alice.send('DELETE', `/tokens/${idOf(alice.token)}`, { token });
   },
+  'manager-required': async (alice) =>
+    alice.send('GET', '/users', { token: await alice.another('bob', ['users:write']) }),
   'plant-read-only': async (alice) => {
     await alice.create();
     await alice.send('PUT', '/shares/bob', { json: { access: 'read' } });
@@ -139,6 +142,26 @@ const triggers: Record<ProblemKind, Trigger> = {
   'too-many-tokens': async (alice) => {
     for (let tokens = 0; tokens < maxActiveTokens; tokens++) await alice.another();
     return alice.send('POST', '/tokens');
+  },
+  'user-not-found': async (alice) => {
+    await alice.manage();
+    return alice.send('DELETE', '/users/bob');
+  },
+  'last-manager': async (alice) => {
+    await alice.manage();
+    return alice.send('PUT', '/users/alice', { json: { role: 'member' } });
+  },
+  'user-owns-plants': async (alice) => {
+    await alice.manage();
+    await alice.send('POST', '/plants', { json: plant, token: await alice.another('bob') });
+    return alice.send('DELETE', '/users/bob');
+  },
+  'invitation-used': async (alice) => {
+    await alice.manage();
+    const { body } = await alice.send('POST', '/users/bob/tokens', { json: { invitation: {} } });
+    const { token }: { token: string } = JSON.parse(body);
+    await alice.send('POST', '/tokens', { token });
+    return alice.send('POST', '/tokens', { token });
   },
   'webhook-not-found': async (_, t) => {
     const alice = await aliceOf(await startApp(t, { webhookNetworks: ['public'] }));

@@ -10,11 +10,12 @@ import {
 } from './client-under-faults.ts';
 import type { RawAnswer } from './connection.ts';
 import type { Content, Effect, List, Listed, Operation } from './history.ts';
+import { MirrorReader } from './mirror-reader.ts';
 
 export interface Load extends Network {
   /** Part of every name, so that a plant of another store is detected. */
   store: string;
-  /** Users of the store, which must be empty and not in use by others. */
+  /** Users of the store, a manager first, which must be empty and not in use by others. */
   users: readonly User[];
   clients: number;
   /** Large plants to create first, so that an unlimited list is streamed. */
@@ -80,6 +81,9 @@ export async function record(load: Load): Promise<Operation[]> {
     const operation = users[0] && (await send(first, load, users[0], request))?.operation;
     if (operation !== undefined) append(operation);
   }
+  const [manager] = users;
+  if (manager === undefined) throw new Error('there are no users');
+  const mirror = new MirrorReader(load, manager, append);
   let known = 0;
   const work = async () => {
     using client = new Client(load);
@@ -88,10 +92,12 @@ export async function record(load: Load): Promise<Operation[]> {
       const sent = await send(client, load, user, anyRequest());
       if (sent?.operation === undefined) continue;
       append(sent.operation, sent.response?.etag);
+      if (!('list' in sent.operation)) mirror.note(sent.operation.id, sent);
       if (sent.operation.end !== Infinity) known++;
     }
   };
   await Promise.all(Array.from({ length: load.clients }, work));
+  await mirror.stop();
   using last = new Client(load);
   for (const user of users) {
     let list: Operation | undefined;

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { operatorOf } from '../../src/access/access.ts';
 import type { LoggedChange } from '../../src/log/change-log.ts';
+import type { PlantCursor } from '../../src/plants/plant-storage.ts';
 import type { Storage } from '../../src/storage.ts';
 
 /** A plant with the name of its owner. */
@@ -147,7 +148,7 @@ async function stateOf(storage: Storage, storeName: string): Promise<StoreState>
   assert.ok(store !== undefined);
   const state: StoreState = { plants: new Map(), shares: new Map(), tokens: new Set() };
   const fields = ['id', 'name', 'tag', 'owner'] as const;
-  for (let after: number | undefined = 0; after !== undefined;) {
+  for (let after: PlantCursor | undefined = 0; after !== undefined;) {
     const query = { after, limit: 1_000, fields };
     const page = await storage.plants.list(operatorOf(store, 'all'), query);
     const plants: (StoredPlant & { id: number })[] = JSON.parse(`[${page.json}]`);

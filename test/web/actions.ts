@@ -138,17 +138,17 @@ export async function addWithRevokedToken(t: TestContext): Promise<OpenStore> {
 const timeoutMs = 120_000;
 
 /** Opens the dialog and chooses a file with this content. */
-export async function choose(page: Page, name: string, text: string): Promise<void> {
+export async function choose(page: Page, name: string, content: string | Buffer): Promise<void> {
   if (!(await page.locator('#import').isVisible())) {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.locator('#import').waitFor();
   }
-  const file = { name, mimeType: 'text/plain', buffer: Buffer.from(text) };
+  const file = { name, mimeType: 'text/plain', buffer: Buffer.from(content) };
   await page.getByLabel('Choose a CSV or JSON file').setInputFiles(file);
 }
 
 export function submit(page: Page): Locator {
-  return page.getByRole('button', { name: /^Import .* rows?$/ });
+  return page.getByRole('button', { name: /^(?:Import .* rows?|Update .*)$/ });
 }
 
 /** Waits until the import has ended with this message. */

@@ -124,6 +124,9 @@ export function testStates(looks: readonly Look[]): void {
     const { page } = await openStore(t, { plants: [] });
     await page.getByRole('button', { name: 'Import a file' }).click();
     await assertIn(page, 'import');
+    await choose(page, 'plants.csv', 'Bezeichnung;Preis\nMonstera;3,50\n');
+    await page.getByText('Columns: choose them').waitFor();
+    await assertIn(page, 'import, which asks for the columns');
     await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n;herbs\n');
     await page.getByText('plants.csv: 2 rows').waitFor();
     await assertIn(page, 'import, before it begins');

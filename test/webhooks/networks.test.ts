@@ -10,7 +10,7 @@ import { it, type TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
 import { blockListOf, lookupIn, openPost } from '../../src/webhooks/networks.ts';
-import { bodyOf, headersOf } from '../../src/webhooks/webhook.ts';
+import { messageOf } from '../../src/webhooks/webhook.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startDns } from '../support/dns.ts';
 import { without } from '../support/programs.ts';
@@ -18,8 +18,16 @@ import { seededRandom } from '../support/random.ts';
 import { accept, startReceiver } from '../support/receiver.ts';
 import { tempFolder } from '../support/temp.ts';
 
-const body = bodyOf('webhook.test', 0, {});
-const headers = headersOf('msg_1', body, 'c2VjcmV0');
+/** Returns a function that sends a message to a URL, and returns what it has found. */
+function openSend(...args: Parameters<typeof openPost>) {
+  const post = openPost(...args);
+  return async (url: string) => {
+    const message = messageOf('webhook.test', 0, '{}');
+    const { status, error, retryAfterMs } = await post({ url, secret: 'c2VjcmV0' }, message);
+    return { result: error ?? String(status), retryAfterMs };
+  };
+}
+
 const notAllowed = 'The operator does not allow this address.';
 
 /** A server that does what it likes with a connection. */
@@ -39,23 +47,23 @@ it('are only those that the operator allows, however an address is written', asy
   const { port } = new URL(receiver.url);
   const addresses = ['127.0.0.1'];
   const lookup = lookupIn(await startDns(t, addresses));
-  const toPublic = openPost(['public'], lookup);
+  const toPublic = openSend(['public'], lookup);
   const hosts = ['127.0.0.1', '127.1', '2130706433', '0x7f.1', '0', '[::1]', '[::ffff:127.0.0.1]'];
   for (const host of [...hosts, 'receiver.example']) {
     for (const scheme of ['http', 'https']) {
-      const { result } = await toPublic(`${scheme}://${host}:${port}/`, headers, body);
+      const { result } = await toPublic(`${scheme}://${host}:${port}/`);
       assert.equal(result, notAllowed, `${scheme} ${host}`);
     }
   }
   assert.equal(receiver.received.length, 0);
 
-  const toLocal = openPost(['127.0.0.0/8'], lookup);
+  const toLocal = openSend(['127.0.0.0/8'], lookup);
   for (const host of ['127.0.0.1', '[::ffff:127.0.0.1]', 'receiver.example']) {
-    const { result } = await toLocal(`http://${host}:${port}/`, headers, body);
+    const { result } = await toLocal(`http://${host}:${port}/`);
     assert.equal(result, '204', host);
   }
   addresses[0] = '10.0.0.1';
-  const { result } = await toLocal(`http://receiver.example:${port}/`, headers, body);
+  const { result } = await toLocal(`http://receiver.example:${port}/`);
   assert.equal(result, notAllowed, 'the name has another address now');
 });
 
@@ -97,10 +105,10 @@ function specialRanges(): number[][] {
 }
 
 it('are reached without redirects, and nothing of a body is read', async (t) => {
-  const post = openPost(['127.0.0.0/8']);
+  const post = openSend(['127.0.0.0/8']);
   const [receiver, other] = [await startReceiver(t), await startReceiver(t)];
   receiver.respond = (_, response) => response.writeHead(302, { location: other.url }).end();
-  assert.equal((await post(receiver.url, headers, body)).result, '302');
+  assert.equal((await post(receiver.url)).result, '302');
   assert.deepEqual(other.received, []);
 
   let written = 0;
@@ -114,14 +122,14 @@ it('are reached without redirects, and nothing of a body is read', async (t) => 
     socket.on('drain', write);
     write();
   });
-  assert.equal((await post(endless, headers, body)).result, '200');
+  assert.equal((await post(endless)).result, '200');
   await closed.promise;
   t.diagnostic(`the receiver has written ${written} bytes`);
   assert.ok(written < 20_000_000, `${written} bytes`);
 });
 
 it('can have receivers that do not speak HTTP', async (t) => {
-  const post = openPost(['127.0.0.0/8']);
+  const post = openSend(['127.0.0.0/8']);
   for (const [response, expected] of [
     ['', /The connection failed \(ECONNRESET\)/],
     ['220 mail\r\n', /The connection failed \(HPE_\w+\)/],
@@ -136,13 +144,13 @@ it('can have receivers that do not speak HTTP', async (t) => {
     const url = await startServer(t, (socket) => {
       socket.once('data', () => (response === '' ? socket.destroy() : socket.write(response)));
     });
-    const { result } = await post(url, headers, body);
+    const { result } = await post(url);
     assert.match(result, expected);
     t.diagnostic(result);
   }
   const startedMs = performance.now();
   const silent = await startServer(t, () => {});
-  const { result } = await post(silent, headers, body);
+  const { result } = await post(silent);
   assert.match(result, /no response in 7 s/);
   assert.ok(performance.now() - startedMs < 7_500);
 });
@@ -156,8 +164,8 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo; // it listens on a port
-  const post = openPost(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'])));
-  const to = async (host: string) => (await post(`https://${host}:${port}/`, headers, body)).result;
+  const post = openSend(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'])));
+  const to = async (host: string) => (await post(`https://${host}:${port}/`)).result;
   assert.match(await to('plants.example'), /DEPTH_ZERO_SELF_SIGNED_CERT/);
   const trusted = getCACertificates();
   t.after(() => setDefaultCACertificates(trusted));
@@ -168,15 +176,15 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
 
 it('can have names whose server ignores queries for IPv6', async (t) => {
   const { url } = await startReceiver(t);
-  const post = openPost(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'], false)));
+  const post = openSend(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'], false)));
   const startedMs = performance.now();
-  const { result } = await post(url.replace('127.0.0.1', 'receiver.example'), headers, body);
+  const { result } = await post(url.replace('127.0.0.1', 'receiver.example'));
   assert.equal(result, '204');
   assert.ok(performance.now() - startedMs < 1_500, 'before the query has timed out');
 });
 
 it('are told when to send again', async (t) => {
-  const post = openPost(['127.0.0.0/8']);
+  const post = openSend(['127.0.0.0/8']);
   const receiver = await startReceiver(t);
   const inAMinute = new Date(Date.now() + 60_000).toUTCString();
   for (const [value, min, max] of [
@@ -186,9 +194,9 @@ it('are told when to send again', async (t) => {
     ['-5', 0, 0],
   ] as const) {
     receiver.respond = (_, response) => response.writeHead(503, { 'retry-after': value }).end();
-    const { retryAfterMs = 0 } = await post(receiver.url, headers, body);
+    const { retryAfterMs = 0 } = await post(receiver.url);
     assert.ok(retryAfterMs >= min && retryAfterMs <= max, `${value}: ${retryAfterMs}`);
   }
   receiver.respond = (_, response) => accept(response);
-  assert.equal((await post(receiver.url, headers, body)).retryAfterMs, 0);
+  assert.equal((await post(receiver.url)).retryAfterMs, 0);
 });

@@ -9,6 +9,7 @@ import { openPost } from '../../src/webhooks/networks.ts';
 import { createSender } from '../../src/webhooks/sender.ts';
 import { startApp, type Send, type TestApp } from '../support/app.ts';
 import { accept, refuse, startReceiver, verify } from '../support/receiver.ts';
+import { wholeLog } from '../support/replay.ts';
 import { findUser } from '../support/scene.ts';
 import { it as itOnEach, itOnce as it, testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
@@ -310,7 +311,7 @@ it('begin at a cursor', async (t) => {
   assert.equal((await alice('POST', '/webhooks', { json })).status, 400);
 });
 
-it('are for their user, whose token can read plants, and who has at most 10', async (t) => {
+itOnEach('are for their user, whose token can read plants, and in the log', async (t) => {
   const app = await startApp(t, local);
   const [alice, bob] = [await withAll(app, 'alice'), await withAll(app, 'bob')];
   const url = 'https://receiver.example/plants';
@@ -340,6 +341,15 @@ it('are for their user, whose token can read plants, and who has at most 10', as
     statuses.toSorted((a, b) => a - b),
     [...Array<number>(9).fill(201), 409, 409, 409],
   );
-  assert.equal((await alice('DELETE', `/webhooks/${id}`)).status, 204);
+  const removed = await alice('DELETE', `/webhooks/${id}`);
+  assert.equal(removed.status, 204);
   assert.equal((await listedBy(alice)).length, 9);
+
+  const log = await wholeLog(app.storage, 'main');
+  const [created, ...others] = log.filter(({ event }) => event.startsWith('webhook-'));
+  const origin = { owner: 'alice', user: 'alice', name: id, tag: 'https://receiver.example' };
+  assert.partialDeepStrictEqual(created, { event: 'webhook-created', ...origin });
+  assert.equal(others.length, 10);
+  const request = removed.headers.get('x-request-id');
+  assert.partialDeepStrictEqual(others.at(-1), { event: 'webhook-removed', ...origin, request });
 });

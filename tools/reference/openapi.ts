@@ -36,6 +36,7 @@ export interface Schema {
   description?: string;
   format?: string;
   enum?: string[];
+  anyOf?: Schema[];
   items?: Schema;
   properties?: Record<string, Schema>;
   required?: string[];

@@ -78,7 +78,8 @@ function propertiesHtml(
   ]);
 }
 
-function typeOf({ type, format, items, enum: values }: Schema): string {
+function typeOf({ type, format, items, enum: values, anyOf }: Schema): string {
+  if (anyOf) return anyOf.map(typeOf).join(' or ');
   if (items) return `array of ${typeOf(items)}`;
   if (values) return values.join(' | ');
   return format === 'date-time' ? 'date and time' : [type].flat().join(' or ');
@@ -132,7 +133,7 @@ function responseExampleHtml(status: string, { headers = {}, content }: Response
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     ...ownHeaders(headers)
-      .filter(([name]) => name !== 'Idempotent-Replayed') // only of repeated responses
+      .filter(([name]) => !/^(?:Idempotent-Replayed|Total-Count)$/.test(name)) // what the request does not ask for
       .map(([name, { example }]) => `${name}: ${String(example)}`),
     ...(schema ? ['', JSON.stringify(exampleOf(schema), null, 2)] : []),
   ];

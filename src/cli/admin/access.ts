@@ -1,14 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
-import {
-  operatorOf,
-  ruleFor,
-  stateOf,
-  type GrantState,
-  type Question,
-  type Rule,
-  type Scope,
-  type ShareAccess,
-} from '../../access/access.ts';
+import { stateOf, type GrantState, type Scope, type ShareAccess } from '../../access/access.ts';
+import { decide, questionAbout, ruleFor, type Decision, type Rule } from '../../access/explain.ts';
 import { inStore, parseId, parseName } from '../options.ts';
 import { tableOf } from '../terminal.ts';
 import { databaseCommand, findUser, inDatabase } from './command.ts';
@@ -22,24 +14,18 @@ export function addAccessCommand(plantStore: Command): void {
     .addOption(inStore())
     .action(
       inDatabase(async (storage, user, id, options) => {
-        const { store, user: number, role } = await findUser(storage, options.store, user);
-        const plant = await storage.plants.find(operatorOf(store, 'all'), id);
-        const owner = plant && (await storage.users.namesOf(store, [plant.owner])).get(plant.owner);
-        const { received } = await storage.shares.of(store, user);
-        const share = received.find((each) => each.owner === owner)?.access;
-        const given = owner === undefined ? [] : (await storage.shares.of(store, owner)).given;
-        const isOverLimit = share === undefined && given.some((each) => each.user === user);
-        const question: Question = { user, role, owner, share, isOverLimit };
+        const found = await findUser(storage, options.store, user);
+        const question = await questionAbout(storage, found, user, id);
         const nowMs = Date.now();
-        const records = await allTokens(storage, store, number);
+        const records = await allTokens(storage, found.store, found.user);
         const tokens = records.map((token) => {
           const shown = { id: token.id, state: stateOf(token, nowMs), scopes: token.scopes };
-          return { ...shown, ...decide(question, shown) };
+          return { ...shown, ...withToken(decide(question), shown) };
         });
+        const { owner } = question;
         const value = { store: options.store, user, plant: id, owner, ...decide(question), tokens };
         const sentences = (['read', 'write'] as const).map((operation) => {
-          const { allowed } = value[operation];
-          const reason = reasonFor(ruleFor(question, operation), question);
+          const { allowed, reason } = ruleFor(question, operation);
           return `${user} ${allowed ? 'can' : 'cannot'} ${operation} plant ${id}: ${reason}.`;
         });
         const rows = tokens.map(({ id: token, read, write, ...others }) => {
@@ -53,42 +39,23 @@ export function addAccessCommand(plantStore: Command): void {
 }
 
 /** For `scope` and `ended`, the user has access, but not the token. */
-interface Decision {
-  allowed: boolean;
-  rule: Rule | 'scope' | 'ended';
-}
+type TokenDecision = Omit<Decision, 'rule'> & { rule: Rule | 'scope' | 'ended' };
 
-/** What the user can do, at all or with one of their tokens. */
-function decide(
-  question: Question,
-  token?: { state: GrantState; scopes: readonly Scope[] },
-): Record<ShareAccess, Decision> {
-  const decideFor = (operation: ShareAccess): Decision => {
-    const rule = ruleFor(question, operation);
-    if (!['owner', 'manager', 'share'].includes(rule)) return { allowed: false, rule };
-    if (token === undefined) return { allowed: true, rule };
-    if (token.state !== 'active') return { allowed: false, rule: 'ended' };
-    if (!token.scopes.includes(`plants:${operation}`)) return { allowed: false, rule: 'scope' };
-    return { allowed: true, rule };
+/** What the user can do with one of their tokens. */
+function withToken(
+  { read, write }: Record<ShareAccess, Decision>,
+  { state, scopes }: { state: GrantState; scopes: readonly Scope[] },
+): Record<ShareAccess, TokenDecision> {
+  const decideFor = (operation: ShareAccess, ofUser: Decision): TokenDecision => {
+    if (!ofUser.allowed) return ofUser;
+    if (state !== 'active') return { allowed: false, rule: 'ended' };
+    return scopes.includes(`plants:${operation}`) ? ofUser : { allowed: false, rule: 'scope' };
   };
-  return { read: decideFor('read'), write: decideFor('write') };
-}
-
-function reasonFor(rule: Rule, { user, owner = '', share = 'read' }: Question): string {
-  const reasons: Record<Rule, string> = {
-    owner: `${user} owns it`,
-    manager: `${user} is a manager of the store`,
-    share: `${owner} shares with ${user} (${share})`,
-    'share-for-reading': `${owner} shares with ${user} only for reading`,
-    'share-not-in-effect': `${owner} shares with ${user}, but ${user} already has the maximum number of shares`,
-    'no-access': `${owner} owns it and does not share with ${user}`,
-    'no-plant': 'the store has no such plant',
-  };
-  return reasons[rule];
+  return { read: decideFor('read', read), write: decideFor('write', write) };
 }
 
 /** Names the rule if the token is the reason. If the user is, the sentences above have the rule. */
-function yesOrNo({ allowed, rule }: Decision): string {
+function yesOrNo({ allowed, rule }: TokenDecision): string {
   if (allowed) return 'yes';
   return rule === 'scope' || rule === 'ended' ? `no: ${rule}` : 'no';
 }

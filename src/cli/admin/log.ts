@@ -108,10 +108,13 @@ function detailsOf(change: LoggedChange): string {
     case 'shared':
     case 'share-changed':
     case 'share-ended':
-      return `${owner} with ${name}: ${tag}`;
+      return `${owner} with ${name || 'everyone'}: ${tag}`;
     case 'token-created':
     case 'token-revoked':
       return `token ${name} of ${owner}: ${tag}`;
+    case 'webhook-created':
+    case 'webhook-removed':
+      return `webhook ${name} of ${owner}: ${tag}`;
     case 'user-created':
     case 'role-changed':
       return `${owner}: ${tag}`;

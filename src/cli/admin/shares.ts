@@ -67,9 +67,12 @@ async function listShares(
 ): Promise<Share[]> {
   if (user === undefined) {
     const store = await findStore(storage, options.store);
-    return allPages((last, limit) => storage.shares.list(store, last, limit));
+    const shares = await allPages((last: Share | undefined, limit) =>
+      storage.shares.list(store, last, limit),
+    );
+    return shares.map((share) => ({ ...share, user: share.user || '(everyone)' }));
   }
   const { store } = await findUser(storage, options.store, user);
   const { given, received } = await storage.shares.of(store, user);
-  return [...given, ...received];
+  return [...given, ...received.map(({ owner, access }) => ({ owner, user, access }))];
 }

@@ -1,8 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from '@commander-js/extra-typings';
-import { operatorOf, type Identity } from '../../access/access.ts';
+import type { Identity } from '../../access/access.ts';
+import { ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { UserRecord } from '../../access/user-storage.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
+import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { confirm, type Result } from '../output.ts';
@@ -24,7 +25,7 @@ export function addUserCommands(plantStore: Command): void {
     .addOption(storeFlag('list only the users of this store'))
     .action(lists(['store', 'user', 'role', 'activeTokens'], listUsers));
 
-  removeCommand(user).action(inDatabase(removeUser, refuseOwnHeir));
+  removeCommand(user).action(inDatabase(remove, refuseOwnHeir));
 
   const ofStores = plantStore.command('store').description('list stores');
   databaseCommand(ofStores, 'list', ['plant-store store list --json'])
@@ -32,17 +33,17 @@ export function addUserCommands(plantStore: Command): void {
     .action(lists(['store', 'users', 'lastId'], listStores));
 }
 
-async function listUsers(
-  storage: Storage,
-  { store: only }: { store?: string | undefined },
-): Promise<UserRecord[]> {
+async function listUsers(storage: Storage, { store: only }: { store?: string | undefined }) {
   const users: UserRecord[] = [];
   for (const store of await namesOfStores(storage, only)) {
     const list = (last: UserRecord | undefined, limit: number) =>
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
   }
-  return users;
+  return users.map(({ id: _, lastUsedAtMs, ...user }) => ({
+    ...user,
+    lastUsedAt: formatTimestamp(lastUsedAtMs),
+  }));
 }
 
 function removeCommand(user: Command) {
@@ -64,16 +65,7 @@ function refuseOwnHeir(name: string, { plantsTo }: { plantsTo?: string | undefin
 
 type RemoveOptions = ReturnType<ReturnType<typeof removeCommand>['opts']>;
 
-/** Plants or shares in one transaction, which takes a few milliseconds. */
-const batchRows = 500;
-/** Between two batches, for the writes of others: a process that waits for an SQLite file polls for its lock. */
-const batchPauseMs = 5;
-
-/**
- * Each step can be repeated, so the next run continues an interrupted one. It also gives away a plant that arrived
- * after the removal of its owner.
- */
-async function removeUser(storage: Storage, name: string, options: RemoveOptions): Promise<Result> {
+async function remove(storage: Storage, name: string, options: RemoveOptions): Promise<Result> {
   const { store, plantsTo, yes } = options;
   const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
@@ -88,28 +80,11 @@ async function removeUser(storage: Storage, name: string, options: RemoveOptions
     );
   }
 
-  let moved = 0;
-  // Repeats if a plant or a share was added meanwhile, or if the heir was removed.
-  do {
-    const heir = await findHeir(storage, user, options);
-    await inBatches(() => storage.users.endAccess(user, Date.now(), batchRows));
-    if (heir !== undefined) {
-      moved += await inBatches(() => storage.users.movePlants(user, heir.user, batchRows));
-    }
-  } while (!(await storage.users.remove(user, Date.now())));
+  const moved = await removeUser(storage, user, () => findHeir(storage, user, options));
   const text =
     `Removed user ${name} from store ${store}.` +
     (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
   return { value: { store, user: name, plantsTo, movedPlants: moved }, text };
-}
-
-/** Repeats `change` until it changes nothing. Returns the number of changes. */
-async function inBatches(change: () => Promise<number>): Promise<number> {
-  for (let total = 0; ; await pause(batchPauseMs)) {
-    const changed = await change();
-    if (changed === 0) return total;
-    total += changed;
-  }
 }
 
 /** The user who gets the plants. Throws Refusal if one is needed, and there is none. */
@@ -119,9 +94,7 @@ async function findHeir(
   { store, plantsTo }: RemoveOptions,
 ): Promise<Identity | undefined> {
   if (plantsTo === undefined) {
-    const ofUser = operatorOf(user.store, [user.user]);
-    const plants = await storage.plants.list(ofUser, { after: 0, limit: 1, fields: ['id'] });
-    if (plants.json === '') return undefined;
+    if (!(await ownsPlants(storage, user))) return undefined;
     throw new Refusal(
       'This user owns plants. Give them to another user of the store with --plants-to USER.',
     );

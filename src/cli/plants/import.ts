@@ -10,8 +10,23 @@ import {
 } from '../../client/client.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
-import { decodeText, InvalidFile, readRows, type ImportRow } from '../../client/read-rows.ts';
-import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
+import { InvalidFile, readFile, type ImportFile } from '../../client/read-rows.ts';
+import {
+  columnLabels,
+  importedFields,
+  omissionsOf,
+  rowsOf,
+  tableOf,
+  type ImportRow,
+} from '../../client/read-table.ts';
+import {
+  contentOf,
+  importPlants,
+  noCounts,
+  placeOf,
+  summaryOf,
+  type ImportOutcome,
+} from '../../client/send-rows.ts';
 import { pause } from '../../client/waiting.ts';
 import { textsOf } from '../../plants/fields.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
@@ -21,6 +36,7 @@ import { createBar } from '../progress.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
 import { serviceCommand, withService, type ServiceOptions } from './command.ts';
+import { record, undoLastImport } from './undo-import.ts';
 
 /** How many rows that were already added are listed. */
 const maxListed = 20;
@@ -31,7 +47,8 @@ const maxOutageMs = 10 * 60_000;
 export function addImportCommand(plants: Command): void {
   serviceCommand(plants, 'import', [
     'plant-store plants import plants.csv',
-    'plant-store plants import plants.json --concurrency 8',
+    'plant-store plants import bestand.csv --name-column Bezeichnung --tag-column Gruppe',
+    'plant-store plants list --csv > plants.csv && plant-store plants import plants.csv --update',
     'curl -s https://plants.example/list.csv | plant-store plants import - --key list',
   ])
     .description(
@@ -43,12 +60,26 @@ export function addImportCommand(plants: Command): void {
       '--key <text>',
       'identifies this import: with the same key, a row is not added again for 24 hours; by default the content of the file, and a random text for a pipe',
     )
+    .option(
+      '--name-column <column>',
+      'heading of the column with the names; a letter, as in a spreadsheet, if the file has no headings',
+      'name',
+    )
+    .option('--tag-column <column>', 'the same for the tags', 'tag')
+    .option('--id-column <column>', 'the same for the ids', 'id')
+    .option('--update', 'change plants that have the id of a row, instead of refusing the row')
+    .option('--undo', 'undo the last import of this file: delete and change back what it did')
     .action(importFile);
 }
 
 interface ImportOptions extends ServiceOptions {
   concurrency: number;
   key?: string | undefined;
+  nameColumn: string;
+  tagColumn: string;
+  idColumn: string;
+  update?: boolean | undefined;
+  undo?: true | undefined;
 }
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
@@ -58,11 +89,15 @@ async function importFile(file: string, options: ImportOptions): Promise<void> {
       'Standard input cannot be both the token and the file. Use --token @FILE.',
     );
   }
-  const source = await readSource(file);
+  if (options.undo) {
+    return withService(options, (clientOptions) => undoLastImport(clientOptions, file));
+  }
+  const source = await readSource(file, options);
   await withService(options, (clientOptions) => run(clientOptions, source, options));
 }
 
 interface Source {
+  file: string;
   rows: readonly ImportRow[];
   /** The key of the import, unless the user chooses another. */
   key: string;
@@ -71,37 +106,80 @@ interface Source {
 }
 
 /** Rejects with a Refusal if the file cannot be imported. */
-async function readSource(file: string): Promise<Source> {
+async function readSource(file: string, options: ImportOptions): Promise<Source> {
   const bytes = new Uint8Array(await readInput('plants', file));
   // A pipe has the same path for every delivery.
   const isRepeatable = file !== '-' && (await stat(file)).isFile();
   const key = isRepeatable ? hash('sha256', bytes).slice(0, 32) : randomUUID();
   try {
-    return { rows: readRows(decodeText(bytes)), key, isRepeatable };
+    return { file, rows: rowsIn(readFile(bytes), options), key, isRepeatable };
   } catch (error) {
     if (!(error instanceof InvalidFile)) throw error;
     throw new Refusal(printable(`${file}: ${error.message}`), { cause: error });
   }
 }
 
+/** The rows of a file. Prints how it was read, and throws InvalidFile if the user has to choose its columns. */
+function rowsIn(
+  file: ImportFile,
+  { nameColumn, tagColumn, idColumn }: ImportOptions,
+): readonly ImportRow[] {
+  if (file.encoding !== 'UTF-8') printError(`Read as ${file.encoding}.`);
+  if ('rows' in file) return file.rows;
+  const words = { name: nameColumn, tag: tagColumn, id: idColumn };
+  const table = tableOf(file.records, words);
+  const labels = columnLabels(table);
+  const list = `The columns are ${labels.join(', ')}.`;
+  const ofLetter = (letter: string) =>
+    labels.findIndex((label) => label.split(':')[0] === letter.toUpperCase());
+  if (table.columns.name === undefined) {
+    if (ofLetter(nameColumn) === -1) {
+      throw new InvalidFile(
+        `No column has the heading "${nameColumn}", or several have. ${list} Choose the one with the names with --name-column: its heading, or its letter if no line has headings.`,
+      );
+    }
+    printError('No line has headings, so the first line is a plant too.');
+    table.header = undefined;
+    table.columns = {};
+  }
+  for (const field of importedFields) {
+    if (table.columns[field] !== undefined || words[field] === field) continue;
+    const at = ofLetter(words[field]);
+    if (at === -1) throw new InvalidFile(`There is no column "${words[field]}". ${list}`);
+    table.columns[field] = at;
+  }
+  for (const omission of omissionsOf(table)) printError(printable(omission));
+  return rowsOf(table);
+}
+
 async function run(
   clientOptions: PlantStoreOptions,
   source: Source,
-  { key, concurrency, json }: ImportOptions,
+  { key, concurrency, json, update = false }: ImportOptions,
 ): Promise<void> {
-  const { rows } = source;
+  const { rows, file } = source;
+  const importKey = key ?? source.key;
   const withKey = key === undefined ? `with --key ${source.key}` : 'again';
   const stop = new AbortController();
   using _ = onSignal(() => stop.abort());
-  const report = createReport(rows.length, json === true);
+  const report = createReport(rows, json === true);
+  let canUndo = source.isRepeatable;
   try {
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
     const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
-    const keyOf = keysOf(key ?? source.key);
-    const outcomes = importPlants({ store, rows, keyOf, concurrency, signal });
-    for await (const outcome of outcomes) report.add(outcome);
+    const keyOf = keysOf(importKey);
+    const outcomes = importPlants({ store, rows, keyOf, update, concurrency, signal });
+    for await (const outcome of outcomes) {
+      report.add(outcome);
+      const isDone = outcome.status === 'added' || outcome.status === 'updated';
+      if (isDone && canUndo) canUndo = record(file, importKey, outcome);
+    }
     report.end();
+    const { added, updated } = report.counts;
+    if (canUndo && added + updated > 0) {
+      printError('To undo this import, run the same command with --undo.');
+    }
     if (report.counts.refused === 0) return;
     printError(`After you fix the file, run the same command ${withKey} to add only what is new.`);
     failWith(1);
@@ -132,10 +210,11 @@ function keysOf(importKey: string): (plant: NewPlant) => string {
  * Shows the outcomes of an import: what was not added on standard error, a summary on standard output, and a progress
  * bar on a terminal. As JSON, standard output has a line for each row instead.
  */
-function createReport(rows: number, json: boolean) {
-  const counts = { added: 0, 'already added': 0, refused: 0 };
+function createReport(rows: readonly ImportRow[], json: boolean) {
+  const counts = { ...noCounts };
+  const refusals: ImportOutcome[] = [];
   const bar = createBar('Importing', 'rows');
-  bar.start(rows, 0);
+  bar.start(rows.length, 0);
   let lastOutcomeMs = performance.now();
   let isWaiting = false;
 
@@ -143,13 +222,13 @@ function createReport(rows: number, json: boolean) {
     counts,
 
     add(outcome: ImportOutcome): void {
-      const { status, id, reason } = outcome;
+      const { row, line, status, id, reason } = outcome;
       lastOutcomeMs = performance.now();
       isWaiting = false;
       counts[status]++;
       bar.increment();
-      if (json) print(printableJson(outcome));
-      else if (status === 'refused') printAboveBar(`${placeOf(outcome)}: ${reason}`);
+      if (json) print(printableJson({ row, line, status, id, reason }));
+      else if (status === 'refused') refusals.push(outcome);
       else if (status === 'already added' && counts[status] <= maxListed)
         printAboveBar(`${placeOf(outcome)}: already added as plant ${id}`);
     },
@@ -165,6 +244,12 @@ function createReport(rows: number, json: boolean) {
 
     end(): void {
       bar.stop();
+      if (refusals.length > 0) printError('Refused rows:');
+      for (const refusal of refusals.toSorted((one, other) => one.row - other.row)) {
+        const content = contentOf(rows[refusal.row - 1]);
+        printError(printable(`  ${placeOf(refusal)}: ${content}`));
+        printError(printable(`    ${refusal.reason}`));
+      }
       const before = counts['already added'];
       if (before > 0 && !json) {
         const more = before > maxListed ? `${before - maxListed} more: --json lists all. ` : '';

@@ -3,11 +3,12 @@
  */
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
 import type { DeletedPlant, Plant } from '../../client/client.ts';
-import { writeCsv } from '../../client/csv.ts';
+import { byteOrderMark, writeCsv } from '../../client/csv.ts';
 import { plantFields, shownFields } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
+import { sorts } from '../../plants/scans.ts';
 import { parseId } from '../options.ts';
-import { printAll } from '../output.ts';
+import { io, print, printAll } from '../output.ts';
 import { printableJson, tableOfPages } from '../terminal.ts';
 import { onService, printsJson, serviceCommand } from './command.ts';
 
@@ -24,7 +25,8 @@ const deletedColumns: readonly Column[] = [...plantFields, 'owner', 'deletedAt',
 export function addListCommand(plants: Command): void {
   serviceCommand(plants, 'list', [
     'plant-store plants list --tag indoor',
-    'plant-store plants list --search lodz',
+    'plant-store plants list --search lodz --sort name',
+    'plant-store plants list --tag indoor --count',
     'plant-store plants list --fields id,name --json | jq ".[].name"',
     'plant-store plants list --csv > plants.csv',
     'plant-store plants list --deleted',
@@ -44,17 +46,22 @@ export function addListCommand(plants: Command): void {
       new Option(
         '--deleted',
         'only deleted plants that you can restore, the newest first',
-      ).conflicts(['fields', 'tag', 'search']),
+      ).conflicts(['fields', 'tag', 'search', 'sort', 'count']),
     )
+    .addOption(
+      new Option('--sort <order>', 'sort by name, or from Z to A with -name').choices(sorts),
+    )
+    .addOption(new Option('--count', 'print only the number of plants').conflicts(['csv', 'limit']))
     .option('--limit <number>', 'maximum number of plants', parseId)
     .addOption(new Option('--csv', 'write CSV').conflicts('json'))
     .action(
-      onService((store, options) => {
-        const { csv, deleted, fields, tag, search: q, limit = Infinity } = options;
+      onService(async (store, options) => {
+        const { csv, deleted, count, fields, tag, search: q, sort, limit = Infinity } = options;
+        if (count) return print(String(await store.count({ tag, q })));
         const pageSize = Math.min(limit, pagePlants);
         const rows = deleted
           ? store.listDeleted({ pageSize })
-          : store.list({ fields, tag, q, pageSize });
+          : store.list({ fields, tag, q, sort, pageSize });
         const pages = pagesOf(rows, limit);
         const columns = deleted ? deletedColumns : fields;
         if (csv) return printAll(csvOf(pages, columns));
@@ -99,7 +106,7 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
 }
 
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {
-  yield writeCsv(columns);
+  yield (io.stdout.isTTY ? '' : byteOrderMark) + writeCsv(columns);
   for await (const page of pages) {
     // A server can send anything in place of a text.
     const cellOf = (row: Row, column: Column) => String(row[column] ?? '');

@@ -3,7 +3,7 @@
  * watch tries it again or ends.
  */
 import { spawn } from 'node:child_process';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import { InvalidArgumentError, Option, type Command } from '@commander-js/extra-typings';
@@ -18,9 +18,10 @@ import { followAnew, type NewBatch } from '../../client/follow.ts';
 import { maxTimeoutMs } from '../../client/options.ts';
 import { printable } from '../../client/printable.ts';
 import { pause } from '../../client/waiting.ts';
+import { parseCursor } from '../../log/feed.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { openPost } from '../../webhooks/networks.ts';
-import { attemptTimeoutMs, bodyOf, headersOf, isSuccess } from '../../webhooks/webhook.ts';
+import { attemptTimeoutMs, isSuccess, messageOf } from '../../webhooks/webhook.ts';
 import { flag } from '../options.ts';
 import { printAll, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
@@ -37,7 +38,12 @@ export function addWatchCommand(plants: Command): void {
     'plant-store plants watch --forward-to http://127.0.0.1:3000/webhook',
   ])
     .description('show changes as they happen: a line for each on a terminal, otherwise JSON')
-    .option('--after <cursor>', 'where an earlier watch has ended; without it, from now on')
+    .addOption(
+      new Option(
+        '--after <cursor>',
+        'where an earlier watch has ended; without it, from now on',
+      ).argParser(parseAfter),
+    )
     .addOption(
       new Option(
         '--exec <command>',
@@ -121,8 +127,9 @@ function itemsOf({ reset, changes, after }: NewBatch): Item[] {
 function lineOf(item: Item): string {
   if (item.event === 'reset') return `Some changes can be missing here (${item.reason}).`;
   const { at, event, id, user, plant } = item;
-  const name = plant === undefined ? '' : `: ${plant.name}`;
-  return printable(`${at} ${event} ${id}${name}${user === undefined ? '' : ` (${user})`}`);
+  const texts =
+    plant === undefined ? '' : `: ${[plant.name, plant.tag].filter(Boolean).join(' · ')}`;
+  return printable(`${at} ${event} ${id}${texts}${user === undefined ? '' : ` (${user})`}`);
 }
 
 /** Runs a command to its end. Throws a Refusal if it fails. */
@@ -138,23 +145,20 @@ async function run(command: string, item: Item, signal: AbortSignal): Promise<vo
 
 /** Returns a function that sends a batch, until the receiver accepts it. */
 function forwarderTo(url: URL, givenSecret: string | undefined, signal: AbortSignal) {
-  const secret = givenSecret ?? `whsec_${randomBytes(24).toString('base64')}`;
-  if (givenSecret === undefined) printError(`The secret of the webhook is ${secret}`);
+  const secret = givenSecret?.replace('whsec_', '') ?? randomBytes(24).toString('base64');
+  if (givenSecret === undefined) printError(`The secret of the webhook is whsec_${secret}`);
   const post = openPost(['0.0.0.0/0', '::/0'], lookup); // the user has chosen the address
 
   async function send(type: string, data: object): Promise<void> {
-    const id = `msg_${randomUUID()}`;
-    const body = bodyOf(type, Date.now(), data);
+    const message = messageOf(type, Date.now(), JSON.stringify(data));
     for (let retries = 0; ; retries++) {
-      const headers = headersOf(id, body, secret.replace('whsec_', ''));
       const end = AbortSignal.any([signal, AbortSignal.timeout(attemptTimeoutMs)]);
-      const answer = await post(url.href, headers, body, end);
+      const answer = await post({ url: url.href, secret }, message, end);
       if (isSuccess(answer)) return;
       signal.throwIfAborted();
-      const { result, retryAfterMs = 0 } = answer;
-      printError(
-        printable(`The watch sends a message again, which ${url.href} refused: ${result}`),
-      );
+      const { status, error, retryAfterMs = 0 } = answer;
+      const why = error ?? `status ${status}`;
+      printError(printable(`The watch sends a message again, which ${url.href} refused: ${why}`));
       await pause(pauseMs({ retryAfterSeconds: retryAfterMs / 1_000 }, retries), signal);
     }
   }
@@ -171,10 +175,15 @@ function parseSecret(text: string): string {
   throw new UsageError('The secret of a webhook is whsec_ and at least 24 bytes in base64.');
 }
 
+function parseAfter(text: string): string {
+  if (parseCursor(text) !== undefined) return text;
+  throw new InvalidArgumentError('Use a cursor that an earlier watch has printed.');
+}
+
 function parseReceiver(text: string): URL {
   const url = URL.parse(text);
-  if (url && ['http:', 'https:'].includes(url.protocol)) return url;
+  if (url && /^https?:$/.test(url.protocol) && url.username + url.password === '') return url;
   throw new InvalidArgumentError(
-    'Use an http or https URL, such as http://127.0.0.1:3000/webhook.',
+    'Use an http or https URL without a password, such as http://127.0.0.1:3000/webhook.',
   );
 }

@@ -3,7 +3,7 @@
  */
 import { isIPv6, type AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
-import { defaultScopes } from '../../access/access.ts';
+import { firstScopes } from '../../access/access.ts';
 import { Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -48,7 +48,7 @@ async function printLink(storage: Storage, url: string): Promise<void> {
     store: 'main',
     user: 'admin',
     role: 'manager',
-    scopes: defaultScopes,
+    scopes: firstScopes,
     label: 'first token',
     createdAtMs: Date.now(),
   });

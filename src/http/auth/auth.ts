@@ -17,9 +17,10 @@ import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { maxAgeMs } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { PlantPage } from '../../plants/plant-storage.ts';
-import { insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
+import { fixedProblem, insufficientScope, isProblem, Problem, tokenEnded } from '../../problem.ts';
 import { credentialOf, isToken } from '../../access/token.ts';
 import { headerCount } from '../response/headers.ts';
+import type { Operation } from '../routes/operation.ts';
 import type { RequestLimits } from './request-limits.ts';
 import type { TokenUses } from './token-uses.ts';
 
@@ -66,6 +67,11 @@ export type PageReader = (
   caller: Caller,
 ) => Promise<PlantPage> | undefined;
 
+/** The part of an operation that decides who can call it. */
+export type Authorized = Pick<Operation, 'forInvitations' | 'forManagers'> & {
+  readonly scopes: readonly Scope[];
+};
+
 export class Authentication {
   readonly #storage: IdentityStorage;
   /** Stale for `maxAgeMs`, if the provider withdraws the key of a JWT: nobody notices but its operator. */
@@ -99,7 +105,7 @@ export class Authentication {
    * Returns an onRequest hook that refuses requests without a valid token, and if there are scopes, without one of them.
    * If the storage has to check a cached grant first, the page is read meanwhile.
    */
-  requireScope(scopes: readonly Scope[], readPage?: PageReader) {
+  requireScope(operation: Authorized, readPage?: PageReader) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
       const { authorization } = request.headers;
       if (authorization === undefined) {
@@ -121,7 +127,7 @@ export class Authentication {
         if (admission !== undefined) await admission;
         let page: Promise<PlantPage> | undefined;
         const readAhead = () => {
-          if (!isAdmitted || !grantsAny(former, scopes)) return;
+          if (!isAdmitted || !grantsAny(former, operation.scopes)) return;
           page = readPage?.(request, former.caller);
           page?.catch(() => {}); // it may not be needed
         };
@@ -136,7 +142,7 @@ export class Authentication {
         if (state !== 'active') throw tokenEnded(state);
         if (!isAdmitted) await this.#limits.admit(grant, reply);
         this.#uses.note(grant, nowMs);
-        assertScope(grant, scopes);
+        assertAllowed(grant, operation);
         request.grant = grant;
         if (grant === former) request.page = page;
       } catch (error) {
@@ -211,16 +217,31 @@ function grantsAny({ caller }: Grant, scopes: readonly Scope[]): boolean {
   return scopes.length === 0 || scopes.some((scope) => caller.scopes.has(scope));
 }
 
-/** Throws `insufficient-scope` if the grant has none of the scopes. */
-function assertScope(grant: Grant, scopes: readonly Scope[]): void {
-  if (grantsAny(grant, scopes)) return;
+/** Throws a Problem if the token cannot call the operation, whoever its user is. */
+function assertAllowed(grant: Grant, { scopes, forInvitations, forManagers }: Authorized): void {
+  if (grant.invitation !== undefined && forInvitations !== true) throw invitationRestricted();
+  if (grantsAny(grant, scopes)) {
+    if (forManagers === true && grant.role !== 'manager') throw managerRequired();
+    return;
+  }
   const [first = ''] = scopes; // the challenge cannot express "or"
   const granted = [...grant.caller.scopes].join(' ') || 'none';
   const detail = `This operation requires the scope ${scopes.join(' or ')}, but the token has ${granted}.`;
   throw insufficientScope(first, detail);
 }
 
-function tokenIn(authorization: string): string {
+const invitationRestricted = fixedProblem(
+  'token-restricted',
+  'This token is an invitation. It can only create a token, with "POST /tokens".',
+);
+
+const managerRequired = fixedProblem(
+  'manager-required',
+  'Only managers of the store can do this. Ask one of them, or the operator of this service.',
+);
+
+/** The token in the header. */
+export function tokenIn(authorization = ''): string {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization) ?? [];
   if (token !== undefined) return token;
   throw refused('Send the header as "Authorization: Bearer <token>".');

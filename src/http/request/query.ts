@@ -55,9 +55,11 @@ export function allowed(properties: object): string {
  * `1e3`, ` 5` and `007` are not integers.
  */
 export function parseParameter(schema: TSchema | undefined, text: string): unknown {
-  if (schema?.['type'] === 'integer')
+  // A union is that of an integer and a text.
+  if (schema?.['type'] === 'integer' || schema?.['anyOf'] !== undefined)
     return /^(0|[1-9]\d{0,15})$/.test(text) ? toSafeInteger(text) : text;
   if (schema?.['type'] === 'array') return text.split(',', maxListMembers + 1); // one of these is repeated
+  if (schema?.['type'] === 'boolean' && /^(true|false)$/.test(text)) return text === 'true';
   return text;
 }
 

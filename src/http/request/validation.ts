@@ -12,6 +12,7 @@ import { rangeOf } from '../../access/token.ts';
 import { parsePosition } from '../../log/change-log.ts';
 import { parseCursor } from '../../log/feed.ts';
 import { fold } from '../../plants/folding.ts';
+import { sortCursor } from '../../plants/scans.ts';
 import { documentation, OptionalKind } from '../../shared/typebox.ts';
 import { isWebhookUrl } from '../../webhooks/webhook.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
@@ -43,6 +44,7 @@ const ajv = new Ajv({
     'change-cursor': (text) => parseCursor(text) !== undefined,
     'log-position': (text) => parsePosition(text) !== undefined,
     'webhook-url': isWebhookUrl,
+    'sort-cursor': sortCursor,
     'search-text': (text) => fold(text).trim() !== '',
   },
   validateSchema: false, // a test does it, because compiling the meta-schema slows down startup

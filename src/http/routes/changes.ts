@@ -39,7 +39,7 @@ export const changeOperations = operationsOf('changes', {
       'Returns the changes of plants that the calling user has access to, in the order in which they were made, each plant at most once. `plant` is the plant as it is now. If `plant` is absent, the user does not see it any more. `Link` has the address of the next changes, also if there are none yet. Without `after`, the response is empty, and `Link` begins with the changes from now on.',
     scopes: ['plants:read'],
     querystring: strict({
-      limit: limitOf('changes'),
+      limit: limitOf('changes', `up to ${maxLimit}`),
       after: Type.Optional(
         Type.String({
           format: 'change-cursor',

@@ -6,7 +6,7 @@ import type { Scope } from '../../access/access.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { Storage } from '../../storage.ts';
 import type { ProblemKind } from '../../problem.ts';
-import type { Authentication, PageReader } from '../auth/auth.ts';
+import type { Authentication, Authorized, PageReader } from '../auth/auth.ts';
 import type { Lists } from '../response/send-list.ts';
 
 declare module 'fastify' {
@@ -21,6 +21,10 @@ export interface Operation {
   description: string;
   /** A token needs one of these, if there are any. Absent if the operation needs no token. */
   scopes?: readonly Scope[];
+  /** Whether an invitation can call it too. */
+  forInvitations?: true;
+  /** Whether only managers can call it. */
+  forManagers?: true;
   params?: TObject;
   querystring?: TObject;
   body?: TSchema;
@@ -39,7 +43,9 @@ export interface Success {
   items?: string;
   /** What was created, and an example of its address. */
   created?: readonly [what: string, location: string];
-  headers?: readonly ('Change-Position' | 'ETag' | 'Idempotent-Replayed' | 'Link')[];
+  headers?: readonly (
+    'Change-Position' | 'ETag' | 'Idempotent-Replayed' | 'Link' | 'Total-Count'
+  )[];
 }
 
 /** Input with these members and no others. */
@@ -73,8 +79,8 @@ export interface RouteOptions {
 
 /** Returns a function for the options of routes: who can call an operation, and with which input. */
 export function optionsFor(authentication: Authentication) {
-  return <Schema extends { scopes: readonly Scope[] }>(schema: Schema, readPage?: PageReader) => ({
-    onRequest: authentication.requireScope(schema.scopes, readPage),
+  return <Schema extends Authorized>(schema: Schema, readPage?: PageReader) => ({
+    onRequest: authentication.requireScope(schema, readPage),
     schema,
   });
 }
@@ -82,12 +88,13 @@ export function optionsFor(authentication: Authentication) {
 /** There is a maximum, because a page is held in memory. */
 export const maxLimit = 1_000;
 
-export function limitOf(items: string) {
+/** `whole` is what the response has without a limit. */
+export function limitOf(items: string, whole = 'the whole list') {
   return Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: maxLimit,
-      description: `an integer from 1 to ${maxLimit}, or no "limit" for the whole list`,
+      description: `an integer from 1 to ${maxLimit}, or no "limit" for ${whole}`,
       meaning: `The maximum number of ${items} in the response.`,
       examples: [100],
     }),

@@ -5,6 +5,7 @@ import { shownFields } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
 import { maxHistory } from '../../log/change-log.ts';
 import { NewPlant, PlantField, PlantId, PlantPatch, SearchText, Tag } from '../../plants/plant.ts';
+import { sorts, type Sort } from '../../plants/scans.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, operationsOf, strict, type Operation } from './operation.ts';
 
@@ -22,8 +23,31 @@ export const fields = Type.Optional(
 const limit = limitOf('plants');
 
 const after = afterOf(
-  'plants with ids',
-  Type.Integer({ minimum: 0, maximum: maxId, description: `an integer from 0 to ${maxId}` }),
+  'plants',
+  Type.Union(
+    [Type.Integer({ minimum: 0, maximum: maxId }), Type.String({ format: 'sort-cursor' })],
+    {
+      description: `an id from 0 to ${maxId}, or with \`sort\` a cursor of the same order`,
+    },
+  ),
+);
+
+const sort = Type.Optional(
+  Type.Unsafe<Sort>({
+    type: 'string',
+    enum: [...sorts],
+    description: 'one of name and -name',
+    meaning:
+      'Sorts the plants by name without regard to case and accents, as `q` compares texts, and plants with the same name by id. Without it, they are in ascending order of id. The service searches all plants that the user has access to for each page, and without `limit` for each 1,000 plants.',
+  }),
+);
+
+const count = Type.Optional(
+  Type.Boolean({
+    description: 'true or false',
+    meaning:
+      'Whether `Total-Count` has the number of plants that the list has without `limit` and `after`. The service may search all plants that the user has access to.',
+  }),
 );
 
 const tag = Type.Optional({
@@ -64,10 +88,12 @@ export const plantOperations = operationsOf('plants', {
   listPlants: {
     summary: 'List plants',
     description:
-      'Returns the plants that the calling user has access to, in ascending order of id. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
+      'Returns the plants that the calling user has access to, in ascending order of id, or sorted by name. To get the ids, name them in `fields`. If more plants follow a page with a `limit`, `Link` has the address of the next page.',
     scopes: ['plants:read'],
-    querystring: strict({ limit, after, tag, q, fields }),
-    successes: { 200: { description: 'The plants.', items: 'Plant', headers: ['Link'] } },
+    querystring: strict({ limit, after, tag, q, sort, count, fields }),
+    successes: {
+      200: { description: 'The plants.', items: 'Plant', headers: ['Link', 'Total-Count'] },
+    },
   },
   getPlant: {
     summary: 'Get a plant',

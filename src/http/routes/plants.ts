@@ -12,7 +12,7 @@ import {
   type PlantChange,
 } from '../../log/change-log.ts';
 import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
-import type { OwnedPlant, PlantQuery } from '../../plants/plant-storage.ts';
+import type { OwnedPlant, PlantCursor, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
 import { outcomeUnknown, plantNotFound } from '../../problem.ts';
@@ -20,6 +20,7 @@ import type { RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
+import { wantedBy } from '../response/send-list.ts';
 import { sendJson } from '../response/send.ts';
 import { validateQuery, type TypeBoxProvider } from '../request/validation.ts';
 
@@ -74,22 +75,27 @@ export function plantRoutes(
     const { querystring } = operations.listPlants;
     if (validateQuery(querystring, request).listed.length > 0) return undefined;
     const query = request.query as Static<typeof querystring>; // it is valid
-    const { limit, after = 0, tag, q, fields = defaultFields } = query;
+    const { limit, after = 0, tag, q, sort, fields = defaultFields } = query;
     if (limit === undefined) return undefined;
-    const page: PlantQuery = { limit, after, tag, q, fields };
+    const page: PlantQuery = { limit, after, tag, q, sort, fields };
     return isShort(caller.read, page) ? storage.plants.list(caller, page) : undefined;
   };
 
   routes.get('/plants', optionsOf(operations.listPlants, readPage), async (request, reply) => {
     const { query, grant } = request;
     const { caller } = grant;
+    const { tag, q, sort, count, fields = defaultFields } = query;
+    if (count === true) {
+      const filters = { tag, q, assertWanted: wantedBy(reply.raw) };
+      reply.header('total-count', await storage.plants.count(caller, filters));
+    }
     const page = request.page ?? readPage(request, caller);
     if (page !== undefined) return lists.sendPage(request, reply, query, await page);
-    const { tag, q, fields = defaultFields } = query;
-    const filter = { tag, q, fields };
-    return lists.send(request, reply, {
+    const filter = { tag, q, sort, fields };
+    return lists.send<PlantCursor>(request, reply, {
       query,
       maxBatchItems: 1_000,
+      readsAll: sort !== undefined,
       read: async ({ after = 0, ...range }) => {
         const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };

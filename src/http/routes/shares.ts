@@ -2,9 +2,14 @@
  * The operations with which users share their plants. Responses do not reveal whether the other user exists.
  */
 import type { FastifyInstance } from 'fastify';
-import { shareAccesses, userKey, type ShareAccess as Access } from '../../access/access.ts';
+import {
+  everyone,
+  shareAccesses,
+  userKey,
+  type ShareAccess as Access,
+} from '../../access/access.ts';
 import { Name } from '../../plants/plant.ts';
-import { invalidParameter, Problem } from '../../problem.ts';
+import { fixedProblem, invalidParameter, Problem } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { Type } from '../../shared/typebox.ts';
 import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
@@ -21,13 +26,22 @@ export const ShareAccess = Type.Unsafe<Access>({
   examples: ['read'],
 });
 
-const user = {
+export const userParameter = {
   ...Name,
-  meaning: 'The name of the other user, who belongs to the same store.',
+  meaning: 'The name of a user of the same store.',
   examples: ['bob'],
 };
+export const NewShare = Type.Object(
+  { access: ShareAccess },
+  {
+    additionalProperties: false,
+    description: 'a JSON object with the field access',
+    meaning: 'What a share allows.',
+    examples: [{ access: 'read' }],
+  },
+);
 /** Without an example, so that samples show the first page. */
-const { examples: _, ...nameOfUser } = Name;
+export const { examples: _, ...nameOfUser } = Name;
 
 export const shareOperations = operationsOf('shares', {
   listShares: {
@@ -46,16 +60,8 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Lets another user of the store read all plants of the calling user, or also change, delete and restore them. The share takes effect with the next request of the other user. The response does not reveal whether that user exists. If not, the share takes effect once they do.',
     scopes: ['shares:write'],
-    params: strict({ user }),
-    body: Type.Object(
-      { access: ShareAccess },
-      {
-        additionalProperties: false,
-        description: 'a JSON object with the field access',
-        meaning: 'What the other user can do.',
-        examples: [{ access: 'read' }],
-      },
-    ),
+    params: strict({ user: userParameter }),
+    body: NewShare,
     successes: {
       200: { description: 'The share existed, and has this access now.', schema: 'Share' },
       201: { description: 'The share is new.', schema: 'Share' },
@@ -67,8 +73,35 @@ export const shareOperations = operationsOf('shares', {
     description:
       'Ends sharing between the calling user and the other user, in both directions. If you repeat the request, the response is 404.',
     scopes: ['shares:write'],
-    params: strict({ user }),
+    params: strict({ user: userParameter }),
     successes: { 204: { description: 'The share is ended.' } },
+    problems: ['share-not-found'],
+  },
+  getTeamShare: {
+    summary: 'Get your team share',
+    description: 'Returns what the calling user shares with everyone in the store.',
+    scopes: ['plants:read', 'shares:write'],
+    successes: { 200: { description: 'The share with everyone.', schema: 'TeamShare' } },
+    problems: ['share-not-found'],
+  },
+  sharePlantsWithTeam: {
+    summary: 'Share your plants with everyone',
+    description:
+      'Lets every user of the store, also those who join later, read all plants of the calling user, or also change, delete and restore them. A share with one user can allow more.',
+    scopes: ['shares:write'],
+    body: NewShare,
+    successes: {
+      200: { description: 'The share with everyone has this access now.', schema: 'TeamShare' },
+      201: { description: 'The share with everyone is new.', schema: 'TeamShare' },
+    },
+    problems: ['too-many-shares'],
+  },
+  endTeamShare: {
+    summary: 'End your team share',
+    description:
+      'Ends what the calling user shares with everyone. Shares with single users stay. If you repeat the request, the response is 404.',
+    scopes: ['shares:write'],
+    successes: { 204: { description: 'The share with everyone is ended.' } },
     problems: ['share-not-found'],
   },
 });
@@ -79,6 +112,7 @@ export function shareRoutes(
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const { listShares, sharePlants, endShare } = shareOperations;
+  const { getTeamShare, sharePlantsWithTeam, endTeamShare } = shareOperations;
 
   routes.get('/shares', optionsOf(listShares), async (request, reply) => {
     const { caller, userName } = request.grant;
@@ -90,10 +124,13 @@ export function shareRoutes(
         const { given, received, next } = await runInSlice(userKey(caller), () =>
           shares.of(caller.store, userName, { after, limit }),
         );
-        const toText = (other: string, access: Access) => JSON.stringify({ user: other, access });
+        const toText = (other: string, access: Access, team?: true) =>
+          JSON.stringify({ user: other, access, team });
         const arrays = [
           given.map((share) => toText(share.user, share.access)).join(),
-          received.map((share) => toText(share.owner, share.access)).join(),
+          received
+            .map(({ owner, access, isTeam }) => toText(owner, access, isTeam || undefined))
+            .join(),
         ];
         return { arrays, next };
       },
@@ -123,4 +160,28 @@ export function shareRoutes(
     }
     return reply.code(204).send();
   });
+
+  routes.get('/team-share', optionsOf(getTeamShare), async ({ grant }, reply) => {
+    const { caller, userName: owner } = grant;
+    const access = await shares.find(caller.store, { owner, user: everyone });
+    if (access === undefined) throw noTeamShare();
+    return sendJson(reply, JSON.stringify({ access }));
+  });
+
+  routes.put('/team-share', optionsOf(sharePlantsWithTeam), async (request, reply) => {
+    const { grant, body, id } = request;
+    const { caller, userName: owner } = grant;
+    const share = { owner, user: everyone, access: body.access };
+    const isNew = await shares.set(caller.store, share, Date.now(), caller, id);
+    return sendJson(reply.code(isNew ? 201 : 200), JSON.stringify({ access: body.access }));
+  });
+
+  routes.delete('/team-share', optionsOf(endTeamShare), async ({ grant, id }, reply) => {
+    const { caller, userName: owner } = grant;
+    const isEnded = await shares.end(caller.store, [{ owner, user: everyone }], caller, id);
+    if (!isEnded) throw noTeamShare();
+    return reply.code(204).send();
+  });
 }
+
+const noTeamShare = fixedProblem('share-not-found', 'You share nothing with everyone.');

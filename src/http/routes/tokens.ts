@@ -2,26 +2,60 @@
  * The operations with which users manage their own tokens. None requires a scope. `GET /token` costs no query of its
  * own, because authentication has loaded the grant.
  */
-import type { FastifyInstance } from 'fastify';
-import type { Static } from '@sinclair/typebox';
-import { scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
-import type { TokenRecord } from '../../access/identity-storage.ts';
-import type { OwnToken } from '../../access/own-tokens.ts';
-import { hashToken, makeToken, tokenId } from '../../access/token.ts';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { defaultScopes, scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
+import type { IdentityStorage, StoredToken } from '../../access/identity-storage.ts';
+import { maxInvitationMs, maxInvitationUses, type OwnToken } from '../../access/own-tokens.ts';
+import { deriveToken, hashToken, makeToken, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
-import { insufficientScope, invalidRequest, Problem } from '../../problem.ts';
+import { insufficientScope, invalidRequest, Problem, type ProblemKind } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { formatTimestamp, parseTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
+import { tokenIn } from '../auth/auth.ts';
 import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
+import { idempotencyKey } from '../request/idempotency-key.ts';
 import { sendJson } from '../response/send.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 
-export const Scope = Type.Unsafe<(typeof scopes)[number]>({
+export type Scope = (typeof scopes)[number];
+export const Scope = Type.Unsafe<Scope>({
   type: 'string',
   enum: scopes,
   description: 'One kind of operation.',
 });
+
+const Expiry = (meaning: string) =>
+  Type.Optional(
+    Type.String({
+      format: 'date-time',
+      description: 'a time with an offset from UTC, as in RFC 3339',
+      meaning,
+      examples: ['2027-01-31T12:00:00Z'],
+    }),
+  );
+
+const Invitation = Type.Object(
+  {
+    uses: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: maxInvitationUses,
+        description: `an integer from 1 to ${maxInvitationUses}`,
+        meaning: 'How many tokens it can create: 1 by default.',
+        examples: [1],
+      }),
+    ),
+    expiresAt: Expiry('When the invitation ends: after 7 days by default, and at the latest.'),
+  },
+  {
+    additionalProperties: false,
+    description: 'a JSON object with the fields uses and expiresAt',
+    meaning:
+      'Makes the token an invitation: it can only create tokens for the user, with these scopes and up to this expiry.',
+    examples: [{ uses: 1 }],
+  },
+);
 
 /** The body of a request for another token. */
 export const NewToken = Type.Optional(
@@ -37,24 +71,23 @@ export const NewToken = Type.Optional(
           examples: [['plants:read']],
         }),
       ),
-      expiresAt: Type.Optional(
-        Type.String({
-          format: 'date-time',
-          description: 'a time with an offset from UTC, as in RFC 3339',
-          meaning:
-            'When the token expires. The default, and the latest time, is the expiry of the token of the request.',
-          examples: ['2027-01-31T12:00:00Z'],
-        }),
+      expiresAt: Expiry(
+        'When the token expires. The default is the expiry of the token of the request, and the latest time its `renewableUntil`, if it has one.',
+      ),
+      renewableUntil: Expiry(
+        'For a device that stays signed in: until when the token can be used to create another one that takes its place. Without it, what the token creates does not outlast it.',
       ),
       label: Type.Optional({
         ...Tag,
         meaning: 'A note that helps you to distinguish your tokens.',
         examples: ['phone'],
       }),
+      invitation: Type.Optional(Invitation),
     },
     {
       additionalProperties: false,
-      description: 'a JSON object with the fields scopes, expiresAt and label',
+      description:
+        'a JSON object with the fields scopes, expiresAt, renewableUntil, label and invitation',
       meaning:
         'The token to create. Without a body, it grants the same as the token of the request.',
       examples: [{ scopes: ['plants:read'], label: 'phone' }],
@@ -62,11 +95,29 @@ export const NewToken = Type.Optional(
   ),
 );
 
+/** What a token can be created with. */
+interface TokenTerms {
+  scopes?: Scope[];
+  expiresAt?: string;
+  renewableUntil?: string;
+  label?: string;
+  invitation?: { uses?: number; expiresAt?: string };
+}
+
+export const tokenProblems: readonly ProblemKind[] = [
+  'insufficient-scope',
+  'token-restricted',
+  'too-many-tokens',
+  'invitation-used',
+  'idempotency-key-reused',
+];
+
 export const tokenOperations = operationsOf('tokens', {
   getToken: {
     summary: 'Get your token',
     description: 'Describes the token of the request: its user, store, role, scopes and expiry.',
     scopes: [],
+    forInvitations: true,
     successes: { 200: { description: 'What the token grants.', schema: 'Token' } },
   },
   revokeOwnToken: {
@@ -80,17 +131,20 @@ export const tokenOperations = operationsOf('tokens', {
   createToken: {
     summary: 'Create a token',
     description:
-      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. Only this response contains the token itself. If the outcome is unknown, you can repeat the request, because nobody has the token that may have been created.',
+      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. With an invitation, it creates a token that takes its place. Only the response contains the token itself. With an `Idempotency-Key`, you can repeat the request: the response has the same token, which follows from the key and from the token of the request.',
     scopes: [],
+    forInvitations: true,
+    requestHeaders: ['Idempotency-Key'],
     body: NewToken,
     successes: {
       201: {
         description: 'The token is created.',
         schema: 'OwnToken',
         created: ['token', '/tokens/000000001-22894e9580395e64'],
+        headers: ['Idempotent-Replayed'],
       },
     },
-    problems: ['insufficient-scope', 'token-restricted', 'too-many-tokens'],
+    problems: tokenProblems,
   },
   listTokens: {
     summary: 'List your tokens',
@@ -140,17 +194,9 @@ export function tokenRoutes(
   });
 
   routes.post('/tokens', optionsOf(createToken), async (request, reply) => {
-    const { grant, body } = request;
-    refuseForeign(grant);
-    const { store } = grant.caller;
-    const token = makeToken(store);
-    const own = ownTokenOf(body, grant, hashToken(token));
-    await identity.createOwnToken(grant, own, request.id);
-    const id = tokenId(own.hash, store);
-    const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
-    const shown = { ...valueOf({ ...own, id, ...unused }, grant), token };
-    reply.code(201).header('location', `${baseUrl}/tokens/${id}`);
-    return sendJson(reply, JSON.stringify(shown));
+    const created = await createTokenFor(identity, request, reply, request.body);
+    reply.header('location', `${baseUrl}/tokens/${created.id}`);
+    return sendJson(reply, JSON.stringify(created));
   });
 
   routes.get('/tokens', optionsOf(listTokens), async (request, reply) => {
@@ -184,15 +230,54 @@ export function tokenRoutes(
   });
 }
 
-function grantJson({ tokenId: id, userName, storeName, role, caller, expiresAtMs }: Grant): string {
+function grantJson(grant: Grant): string {
+  const { expiresAtMs, renewableUntilMs, invitation } = grant;
   return JSON.stringify({
-    id,
-    user: userName,
-    store: storeName,
-    role,
-    scopes: [...caller.scopes],
+    id: grant.tokenId,
+    user: grant.userName,
+    store: grant.storeName,
+    role: grant.role,
+    scopes: grantedScopes(grant),
     expiresAt: formatTimestamp(expiresAtMs),
+    renewableUntil:
+      renewableUntilMs === expiresAtMs ? undefined : formatTimestamp(renewableUntilMs),
+    invitation: invitation && { uses: invitation.uses },
   });
+}
+
+/** For an invitation, what the tokens grant that it creates. */
+function grantedScopes({ invitation, caller }: Grant): readonly Scope[] {
+  return invitation?.scopes ?? [...caller.scopes];
+}
+
+/**
+ * Creates a token with that of the request, for its user or another one of the store. The status of the response is set.
+ * If the request has an `Idempotency-Key`, a repeated one gets the same token.
+ */
+export async function createTokenFor(
+  identity: IdentityStorage,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  terms: TokenTerms | undefined,
+  user?: string,
+) {
+  const { grant } = request;
+  refuseForeign(grant);
+  const { store } = grant.caller;
+  const key = idempotencyKey(request);
+  const token =
+    key === undefined
+      ? makeToken(store)
+      : deriveToken(store, tokenIn(request.headers.authorization), [user ?? '', key]);
+  const own = ownTokenOf(terms ?? {}, grant, hashToken(token), user !== undefined);
+  const earlier = await identity.createOwnToken(grant, own, request.id, user);
+  reply.code(201);
+  if (earlier !== undefined) reply.header('idempotent-replayed', 'true');
+  const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
+  return {
+    ...valueOf({ ...unused, ...own, ...earlier, id: tokenId(own.hash, store) }, grant),
+    token,
+  };
 }
 
 /**
@@ -209,42 +294,70 @@ function refuseForeign({ isStored }: Grant): void {
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */
 function ownTokenOf(
-  { scopes: named, expiresAt, label = '' }: Static<typeof NewToken>,
-  { caller, expiresAtMs: latestMs }: Grant,
+  { scopes: named, label = '', invitation, ...times }: TokenTerms,
+  grant: Grant,
   hash: Uint8Array,
+  isForOther: boolean,
 ): OwnToken {
   const createdAtMs = Date.now();
-  const wanted = new Set(named ?? caller.scopes);
-  const missing = [...wanted.difference(caller.scopes)].join(' ');
-  if (missing !== '') {
-    const granted = [...caller.scopes].join(' ');
-    const detail = `Your token has only ${granted}, so a new token cannot have ${missing}.`;
-    throw insufficientScope(missing, detail);
+  const granted = new Set(grantedScopes(grant));
+  const wanted = new Set(
+    named ?? (isForOther ? granted.intersection(new Set(defaultScopes)) : granted),
+  );
+  const missing = [...wanted.difference(granted)].join(' ');
+  if (missing !== '' || wanted.size === 0) {
+    const others = missing || defaultScopes.join(' or ');
+    const detail = `Your token has only ${[...granted].join(' ')}, so a new token cannot have ${others}.`;
+    throw insufficientScope(missing || defaultScopes.join(' '), detail);
   }
-  const expiresAtMs = expiresAt === undefined ? latestMs : parseTimestamp(expiresAt);
-  if (expiresAtMs !== undefined && expiresAtMs <= createdAtMs) {
-    throw refuseExpiry('"expiresAt" is in the past. Send a later time.');
-  }
-  if (latestMs !== undefined && (expiresAtMs ?? Infinity) > latestMs) {
-    const latest = formatTimestamp(latestMs);
-    throw refuseExpiry(
-      `"expiresAt" is after your own token expires. Send ${latest} or an earlier time.`,
-    );
-  }
+  const latestMs = grant.renewableUntilMs ?? Infinity;
+  const own = grant.invitation === undefined ? grant.expiresAtMs : grant.renewableUntilMs;
+  const timeIn = (name: string, text: string | undefined, maxMs = latestMs) => {
+    const timeMs = text === undefined ? undefined : parseTimestamp(text);
+    if (timeMs !== undefined && timeMs <= createdAtMs) {
+      throw refuseTime(name, 'is in the past. Send a later time.');
+    }
+    if ((timeMs ?? 0) > maxMs) {
+      throw refuseTime(name, `is too late. Send ${formatTimestamp(maxMs)} or an earlier time.`);
+    }
+    return timeMs;
+  };
+  const expiresAtMs = timeIn('expiresAt', times.expiresAt) ?? own;
+  const renewableUntilMs = timeIn('renewableUntil', times.renewableUntil);
   const inOrder = scopes.filter((scope) => wanted.has(scope));
-  return { hash, scopes: inOrder, label, createdAtMs, expiresAtMs };
+  const token = { hash, scopes: inOrder, label, createdAtMs };
+  if (invitation === undefined) {
+    if (renewableUntilMs !== undefined && (expiresAtMs ?? Infinity) > renewableUntilMs) {
+      throw refuseTime('renewableUntil', 'is before the token expires. Send a later time.');
+    }
+    return { ...token, expiresAtMs, renewableUntilMs };
+  }
+  if (grant.invitation !== undefined) {
+    const detail = 'An invitation cannot create another one.';
+    throw invalidRequest([{ pointer: '/invitation', detail }]);
+  }
+  if (renewableUntilMs !== undefined) {
+    throw refuseTime('renewableUntil', 'does not apply to an invitation. Leave it out.');
+  }
+  const endMs = Math.min(createdAtMs + maxInvitationMs, latestMs);
+  return {
+    ...token,
+    expiresAtMs: timeIn('invitation/expiresAt', invitation.expiresAt, endMs) ?? endMs,
+    renewableUntilMs: expiresAtMs,
+    uses: invitation.uses ?? 1,
+  };
 }
 
-function refuseExpiry(detail: string) {
-  return invalidRequest([{ pointer: '/expiresAt', detail }]);
+function refuseTime(name: string, fault: string) {
+  const pointer = `/${name}`;
+  return invalidRequest([{ pointer, detail: `"${name.split('/').at(-1)}" ${fault}` }]);
 }
 
 /** A token as responses show it. Times that do not apply are absent. */
 function valueOf(
-  token: Omit<TokenRecord, 'store' | 'user' | 'role'>,
+  { id, uses, ...token }: StoredToken & { id: string },
   { tokenId: currentId }: Grant,
-): object {
-  const { id } = token;
+) {
   return {
     id,
     label: token.label,
@@ -255,5 +368,7 @@ function valueOf(
     expiresAt: formatTimestamp(token.expiresAtMs),
     revokedAt: formatTimestamp(token.revokedAtMs),
     lastUsedAt: formatTimestamp(token.lastUsedAtMs),
+    renewableUntil: formatTimestamp(token.renewableUntilMs),
+    invitation: uses === undefined ? undefined : { uses },
   };
 }

@@ -100,19 +100,19 @@ export function webhookRoutes(
     throw webhooksDisabled();
   };
 
-  routes.post('/webhooks', optionsOf(createWebhook), async ({ grant, body }, reply) => {
+  routes.post('/webhooks', optionsOf(createWebhook), async (request, reply) => {
     enabled();
-    const { caller, isStored, userName } = grant;
+    const { caller, isStored, userName } = request.grant;
     if (!isStored) throw new Problem('token-restricted', foreignToken);
     // Otherwise, messages would contain what the token cannot read.
     if (!caller.scopes.has('plants:read')) throw insufficientScope('plants:read', cannotRead);
-    const { url, after } = body;
+    const { url, after } = request.body;
     const { store, user, read } = caller;
     const start = await readFeed(log, { store, user, userName, read }, after, 1);
     const [id, secret] = [randomBytes(8).toString('hex'), randomBytes(32).toString('base64')];
     const identity = { store, user, userName, id, version: 0, lastPosition: start.position };
     const webhook = { ...identity, ...idle, url, secret, cursor: after ?? start.cursor };
-    await webhooks.set(webhook, caller);
+    await webhooks.set(webhook, caller, request.id);
     reply.code(201).header('location', `${baseUrl}/webhooks/${id}`);
     return sendJson(reply, JSON.stringify({ ...viewOf(webhook), secret: `whsec_${secret}` }));
   });
@@ -124,17 +124,18 @@ export function webhookRoutes(
 
   routes.delete('/webhooks/:webhookId', optionsOf(deleteWebhook), async (request, reply) => {
     enabled();
-    const { grant, params } = request;
-    if (!(await webhooks.remove(grant.caller, params.webhookId))) throw webhookNotFound();
+    const { grant, params, id } = request;
+    if (!(await webhooks.remove(grant.caller, params.webhookId, id))) throw webhookNotFound();
     return reply.code(204).send();
   });
 
   routes.post('/webhooks/:webhookId/test', optionsOf(testWebhook), async (request, reply) => {
     const tester = enabled();
-    const all = await webhooks.list(request.grant.caller);
-    const webhook = all.find(({ id }) => id === request.params.webhookId);
+    const { store, user } = request.grant.caller;
+    const webhook = await webhooks.find([store, user, request.params.webhookId]);
     if (webhook === undefined) throw webhookNotFound();
-    return sendJson(reply, JSON.stringify(resultOf(await tester.test(webhook))));
+    const { status, error } = await tester.test(webhook);
+    return sendJson(reply, JSON.stringify({ status, error }));
   });
 }
 
@@ -154,7 +155,7 @@ const webhookNotFound = fixedProblem(
 );
 
 function viewOf(webhook: Webhook) {
-  const { id, url, cursor, lastPosition, failing, retired: reason } = webhook;
+  const { id, url, cursor, lastPosition, failing, answer, retired: reason } = webhook;
   const isFailing = failing !== undefined && reason === undefined;
   return {
     id,
@@ -162,14 +163,10 @@ function viewOf(webhook: Webhook) {
     state: isFailing ? 'failing' : reason === undefined ? 'active' : 'retired',
     after: cursor,
     lag: lastPosition - (parseCursor(cursor)?.position ?? 0),
-    ...resultOf(webhook),
+    status: answer?.status,
+    error: answer?.error,
     failingSince: formatTimestamp(failing?.sinceMs),
     nextAttemptAt: isFailing ? formatTimestamp(webhook.dueAtMs) : undefined,
     reason,
   };
-}
-
-/** A status, or why there is none. Neither before the first attempt. */
-function resultOf({ result }: Pick<Webhook, 'result'>) {
-  return /^\d+$/.test(result ?? '') ? { status: Number(result) } : { error: result };
 }

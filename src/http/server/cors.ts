@@ -8,7 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /** The headers of responses that a page can read, in addition to those that it always can. */
 const exposedHeaders =
-  'Accept-Patch, Change-Position, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate';
+  'Accept-Patch, Change-Position, ETag, Idempotent-Replayed, Link, Location, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Total-Count, WWW-Authenticate';
 
 /**
  * The headers that a page can send, in addition to those that it always can. Firefox and Safari send User-Agent, and tools

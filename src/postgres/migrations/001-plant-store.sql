@@ -56,6 +56,9 @@ CREATE TABLE IF NOT EXISTS plant_store.users (
   UNIQUE (store, name)
 );
 
+-- To find out whether a manager is the last one.
+CREATE INDEX IF NOT EXISTS managers ON plant_store.users (store, id) WHERE role = 'manager';
+
 CREATE TABLE IF NOT EXISTS plant_store.tokens (
   store        bigint NOT NULL,
   hash         bytea  NOT NULL CHECK (length(hash) = 32),
@@ -69,6 +72,10 @@ CREATE TABLE IF NOT EXISTS plant_store.tokens (
   last_used_at bigint,
   -- The ids of the tokens from which this one descends (own-tokens.ts). NULL for a token of an operator.
   family       text,
+  -- The latest expiry of tokens that are created with it. NULL for its own; of an invitation, for no limit.
+  renewable_until bigint,
+  -- How many tokens an invitation can still create. NULL for any other token.
+  uses         bigint,
   PRIMARY KEY (store, hash)
 );
 

@@ -5,8 +5,9 @@ import { reaches, userKey, type ReadAccess } from '../../access/access.ts';
 import type { UserStorage } from '../../access/user-storage.ts';
 import { plantOf, textColumns, type PlantRow } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
-import { isFiltered, listPlants, sourceOf, type StepReader } from '../../plants/lists.ts';
+import { isScan, listPlants, sourceOf } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import type { StepReader } from '../../plants/scans.ts';
 import { sql, type Statement } from '../../sql/statement.ts';
 import type { Servers } from '../servers.ts';
 
@@ -37,12 +38,15 @@ export function readPage(
   caller: ReadAccess,
   query: PlantQuery,
 ): Promise<PlantPage> {
+  const readerOf = isScan(query) ? scanReader : stepReader;
+  return listPlants(caller, query, users, readerOf(servers, caller));
+}
+
+/** Reads the steps of a scan, which take turns with those of others. */
+export function scanReader(servers: Servers, caller: ReadAccess): StepReader {
   const readStep = stepReader(servers, caller);
-  if (!isFiltered(query)) return listPlants(caller, query, users, readStep);
   const { scanSteps } = servers.placeOf(caller.store);
-  return listPlants(caller, query, users, (...step) =>
-    scanSteps.run(userKey(caller), () => readStep(...step)),
-  );
+  return (...step) => scanSteps.run(userKey(caller), () => readStep(...step));
 }
 
 function stepReader(servers: Servers, caller: ReadAccess): StepReader {
@@ -56,14 +60,15 @@ function stepReader(servers: Servers, caller: ReadAccess): StepReader {
     const each = Math.min(count, more * (8 + Math.ceil((2 * count) / owners.length)));
     const reach = { store: [], owner: owners, owners: [owners, each] }[source];
     const statement = listSql[source][filter?.by ?? 'all'];
-    const values = [store, after, count, ...reach, ...(filter ? [filter.wanted] : [])];
+    const values = [store, after, count, ...reach, ...(filter?.values ?? [])];
     const rows = await servers.read(store, statement, values, userKey(caller));
     const [completeTo, nth, last] = rows.at(-1) ?? [];
     const readCount = nth ?? rows.length;
     more = readCount < count / 2 ? 2 * more : Math.max(1, more / 2);
     const isEnd = readCount < count && completeTo === null;
     const plants = rows.map(([, , id, owner, ...texts]) => plantOf(id, owner, texts));
-    return { rows: plants, scannedTo: isEnd ? undefined : last };
+    const leftOut = readCount - rows.length;
+    return { rows: plants, scannedTo: isEnd ? undefined : last, leftOut };
   };
 }
 
@@ -81,9 +86,9 @@ export const ownerRange = (owner: string, after: string) => `
  * PostgreSQL it takes half of the time of a page.
  */
 export const listSql = {
-  store: withFilters(nextSql('store = $1 AND id > $2 ORDER BY id'), '$4'),
-  owner: withFilters(nextSql(ownerRange('$4', '$2')), '$5'),
-  owners: withFilters(mergeSql(), '$6'),
+  store: withFilters(nextSql('store = $1 AND id > $2 ORDER BY id'), 4),
+  owner: withFilters(nextSql(ownerRange('$4', '$2')), 5),
+  owners: withFilters(mergeSql(), 6),
 };
 
 /**
@@ -124,12 +129,18 @@ function mergeSql(): string {
     ORDER BY id LIMIT $3`;
 }
 
-/** The same list, and those among its plants that can pass a filter with this parameter. */
-function withFilters(all: string, wanted: string) {
+/** The same list, and those among its plants that can pass a filter with parameters from this number on. */
+function withFilters(all: string, first: number) {
   return {
     all: sql<StepRow>`${all}`,
-    tag: candidates(all, `tag = ${wanted}`),
-    text: candidates(all, canContain(wanted)),
+    tag: candidates(all, `tag = $${first}`),
+    text: candidates(all, canContain(`$${first}`)),
+    name: candidates(
+      all,
+      `octet_length(name) > char_length(name)
+        OR lower(name COLLATE "C") BETWEEN $${first} AND $${first + 1}`,
+    ),
+    none: candidates(all, 'false'),
   };
 }
 

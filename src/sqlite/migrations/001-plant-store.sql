@@ -27,6 +27,9 @@ CREATE TABLE users (
   UNIQUE (store, name)
 ) STRICT, WITHOUT ROWID;
 
+-- To find out whether a manager is the last one.
+CREATE INDEX managers ON users (store, id) WHERE role = 'manager';
+
 CREATE TABLE tokens (
   store        INTEGER NOT NULL,
   hash         BLOB    NOT NULL CHECK (length(hash) = 32),
@@ -40,6 +43,10 @@ CREATE TABLE tokens (
   last_used_at INTEGER,
   -- The ids of the tokens from which this one descends. NULL for a token that an operator created.
   family       TEXT,
+  -- The latest expiry of tokens that are created with it. NULL for its own; of an invitation, for no limit.
+  renewable_until INTEGER,
+  -- How many tokens an invitation can still create. NULL for any other token.
+  uses         INTEGER,
   PRIMARY KEY (store, hash),
   FOREIGN KEY (store, user_id) REFERENCES users
 ) STRICT, WITHOUT ROWID;

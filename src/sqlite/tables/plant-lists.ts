@@ -4,10 +4,10 @@
 import { accessTo, type Reach, type ReadAccess, type ShareAccess } from '../../access/access.ts';
 import { eachText, plantOf, textColumns, type PlantRow } from '../../plants/fields.ts';
 import { maxId } from '../../plants/ids.ts';
-import { sourceOf, type Filter } from '../../plants/lists.ts';
+import { sourceOf } from '../../plants/lists.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import type { OwnedPlant, PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
-import type { ScanStep } from '../../shared/scan.ts';
+import type { PlantPage, PlantQuery } from '../../plants/plant-storage.ts';
+import type { Filter, PlantStep } from '../../plants/scans.ts';
 import type { Prepare, Statement } from '../driver.ts';
 
 const plantsByOwner = 'plants INDEXED BY plants_by_owner';
@@ -32,6 +32,7 @@ const conditions = {
   text: `(
         octet_length(name) + octet_length(tag) > length(name) + length(tag)
         OR instr(lower(name), ?5) OR instr(lower(tag), ?5))`,
+  name: '(octet_length(name) > length(name) OR lower(name) BETWEEN ?5 AND ?6)',
 };
 
 /** The id of the owner's next plant above `after`. Both arguments are SQL expressions. */
@@ -87,7 +88,10 @@ export function openLists(prepare: Prepare) {
         AND id > ?2 AND id <= ?3 AND ${conditions[by]} ORDER BY id LIMIT ${maxStepPlants}`);
     const end = prepare<[id: number]>(`
       SELECT id FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3 - 1`);
-    return { end, tag: passing('tag'), text: passing('text') };
+    const count = prepare<[count: number, last: number | null]>(`
+      SELECT count(*), max(id) FROM (
+        SELECT id FROM ${ranges[kind]} AND id > ?2 ORDER BY id LIMIT ?3 + 0)`);
+    return { end, count, tag: passing('tag'), text: passing('text'), name: passing('name') };
   };
   const filters = { store: filterOf('store'), owner: filterOf('owner') };
   // Merges the plants of several owners by id, up to `?3`. The queue of the recursive query holds the next plant of
@@ -124,18 +128,19 @@ export function openLists(prepare: Prepare) {
      * The next plants of several owners: `limit`, or as many as a step can have. Those of one range are filtered: without
      * a filter, they are a page.
      */
-    step(
-      { store, read }: ReadAccess,
-      after: number,
-      limit: number,
-      filter?: Filter,
-    ): ScanStep<OwnedPlant, number> {
+    step({ store, read }: ReadAccess, after: number, limit: number, filter?: Filter): PlantStep {
       const source = sourceOf(read);
       if (filter !== undefined && source !== 'owners') {
-        const { end, [filter.by]: passing } = filters[source];
+        const { by, values } = filter;
         const owner = ownerOf(read);
-        const [last] = end.get(store, after, Math.min(limit, maxFilteredPlants), ...owner) ?? [];
-        const rows = passing.all(store, after, last ?? maxId, owner[0] ?? null, filter.wanted);
+        const range = [store, after, Math.min(limit, maxFilteredPlants), ...owner] as const;
+        if (by === 'none') {
+          const [leftOut = 0, last] = filters[source].count.get(...range) ?? [];
+          return { rows: [], scannedTo: last ?? undefined, leftOut };
+        }
+        const { end, [by]: passing } = filters[source];
+        const [last] = end.get(...range) ?? [];
+        const rows = passing.all(store, after, last ?? maxId, owner[0] ?? null, ...values);
         const scannedTo = rows.length < maxStepPlants ? last : rows.at(-1)?.[0];
         return { rows: rows.map(toPlant), scannedTo };
       }

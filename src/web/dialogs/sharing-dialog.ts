@@ -5,7 +5,7 @@ import type { Share, ShareAccess, Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { can, store } from '../session/session.ts';
 import { byId, element, sentence, setText, type Text } from '../shared/dom.ts';
-import { reload } from '../table/plants.ts';
+import { refreshPlants } from '../table/plants.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 const accessTexts: Record<ShareAccess, string> = {
@@ -15,8 +15,6 @@ const accessTexts: Record<ShareAccess, string> = {
 
 const userField = byId('sharing-user', HTMLInputElement);
 const accessField = byId('sharing-access', HTMLSelectElement);
-/** Those who share with the user, as far as the table is known to show their plants. */
-let shownOwners = '';
 
 export const sharingDialog = new MenuDialog('sharing', {
   prepare: (info) => setText('sharing-command', commandOf(info)),
@@ -24,10 +22,6 @@ export const sharingDialog = new MenuDialog('sharing', {
   draw({ given, received }) {
     drawEntries('sharing-given', given, givenEntry);
     drawEntries('sharing-received', received, receivedEntry);
-    const owners = received.map(({ user }) => user).join('\n');
-    if (owners === shownOwners) return;
-    shownOwners = owners;
-    reload();
   },
   async send(): Promise<Text | void> {
     const typed = userField.value;
@@ -77,6 +71,7 @@ function shareEntry(user: string, access: HTMLElement, name: string): HTMLElemen
   if (!can('shares:write')) return entryOf(user, [], access);
   const end = async () => {
     await sharingDialog.change(() => store.unshare(user));
+    void refreshPlants(); // a service that keeps no changes has nothing to follow
     return sentence`You and “${user}” no longer share plants.`;
   };
   const button = sharingDialog.button(['End', name], end, () => ({

@@ -2,7 +2,7 @@
  * Saves all plants of the current view as CSV or JSON, not only those that are loaded.
  */
 import type { Plant } from '../../client/client.ts';
-import { writeCsv } from '../../client/csv.ts';
+import { byteOrderMark, writeCsv } from '../../client/csv.ts';
 import { textFields } from '../../client/types.ts';
 import { store } from '../session/session.ts';
 import { element } from '../shared/dom.ts';
@@ -17,7 +17,7 @@ type Exported = Pick<Plant, (typeof fields)[number]>;
 const formats = {
   csv: {
     type: 'text/csv',
-    start: writeCsv(fields),
+    start: byteOrderMark + writeCsv(fields),
     row: (plant: Exported) => writeCsv(fields.map((field) => plant[field])),
     end: '',
   },

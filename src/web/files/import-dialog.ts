@@ -3,20 +3,29 @@
  * is closed, and ends with the page.
  */
 import { PlantStoreError } from '../../client/client.ts';
-import { importedFields, InvalidFile, type ImportRow } from '../../client/read-rows.ts';
-import { importPlants, placeOf, summaryOf, type ImportOutcome } from '../../client/send-rows.ts';
+import { InvalidFile } from '../../client/read-rows.ts';
+import {
+  contentOf,
+  importPlants,
+  noCounts,
+  placeOf,
+  summaryOf,
+  undoImport,
+  type ImportOutcome,
+} from '../../client/send-rows.ts';
 import { leaving } from '../session/connection.ts';
 import { can, store } from '../session/session.ts';
 import { byId, element, inNextFrame, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
-import { toast } from '../shared/toast.ts';
+import { whileBusy } from '../shared/form.ts';
+import { offer, toast } from '../shared/toast.ts';
 import { reload } from '../table/plants.ts';
 import { save } from './export.ts';
-import { readFile, refusedRows, textOf, type ImportFile } from './import-file.ts';
+import { openFile, readKnown, refusedRows, type ImportFile } from './import-file.ts';
+import { showPreview, showRows } from './import-preview.ts';
 
 /** The requests in flight. Browsers limit them to 6 for each service with HTTP/1.1. */
 const concurrency = 16;
-const maxPreviewed = 5;
 const maxShownRefusals = 200;
 
 const dialog = byId('import', HTMLDialogElement);
@@ -24,7 +33,9 @@ const fileInput = byId('import-file', HTMLInputElement);
 let file: ImportFile | undefined;
 /** The number of rows of the file that have no outcome yet; undefined before its import begins. */
 let left: number | undefined;
-let counts = { added: 0, 'already added': 0, refused: 0 };
+let counts = { ...noCounts };
+/** What the import of the file has done, and Undo can undo. */
+let undoable: ImportOutcome[] = [];
 let refusals: ImportOutcome[] = [];
 /** Stops the import that runs. */
 let running: AbortController | undefined;
@@ -37,6 +48,9 @@ for (const id of ['import-back', 'import-again']) onPress(id, choose);
 onPress('import-stop', () => running?.abort());
 onPress('import-continue', run);
 onPress('import-download', saveRefused);
+onPress('import-undo', () =>
+  whileBusy(byId('import-undo', HTMLButtonElement), () => undo(undoable)),
+);
 byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
   void run();
@@ -47,6 +61,7 @@ fileInput.addEventListener('change', () => {
 });
 dialog.addEventListener('close', () => {
   if (running !== undefined) toast('The import continues. To see its progress, choose Import.');
+  else if (!left && undoable.length > 0) tell(`Imported ${countOf(undoable.length, 'plant')}.`);
 });
 addEventListener('beforeunload', (event) => {
   if (running !== undefined) event.preventDefault(); // the browser asks
@@ -91,29 +106,27 @@ function showStep(step: 'choose' | 'preview' | 'run', failure = ''): void {
 
 /** Shows what a file contains, or why it cannot be imported. */
 async function read(files: readonly File[]): Promise<void> {
-  const found = await readFile(files).catch((error: unknown) => {
-    if (error instanceof InvalidFile) return error;
+  showStep('choose');
+  setText('import-reading', 'Reading the file …');
+  const found = await open(files).catch((error: unknown) => {
+    if (error instanceof PlantStoreError) return error.detail;
+    if (error instanceof InvalidFile) return error.message;
     throw error;
   });
+  setText('import-reading', '');
   if (running !== undefined) return; // an import has started while the file was read
-  if (found instanceof InvalidFile) return showStep('choose', found.message);
-  file = found;
+  if (typeof found === 'string') return showStep('choose', found);
+  file = found.file;
   left = undefined;
+  undoable = [];
   showStep('preview');
-  const { name, rows } = file;
-  setText('import-source', sentence`${name}: ${countOf(rows.length, 'row')}`);
-  const previewed = rows.slice(0, maxPreviewed);
-  showRows('import-rows', previewed, ({ line }, at) => placeOf({ row: at + 1, line }), cellsOf);
-  const more = rows.length - previewed.length;
-  setText('import-more', more > 0 ? `and ${formatCount(more)} more` : '');
-  setText('import-submit', `Import ${countOf(rows.length, 'row')}`);
-  byId('import-submit', HTMLButtonElement).focus();
+  showPreview(file, found.known);
 }
 
-function cellsOf(row: ImportRow): HTMLElement[] {
-  if (!('fault' in row))
-    return importedFields.map((field) => element('td', {}, textOf(row.plant[field])));
-  return [element('td', { colSpan: importedFields.length, className: 'fault' }, row.fault)];
+/** Rejects with InvalidFile or a PlantStoreError. */
+async function open(files: readonly File[]) {
+  const opened = await openFile(files);
+  return { file: opened, known: can('plants:read') ? await readKnown(store) : undefined };
 }
 
 async function run(): Promise<void> {
@@ -121,7 +134,7 @@ async function run(): Promise<void> {
   const { rows, key } = file;
   const { signal } = (running = new AbortController());
   left = rows.length;
-  counts = { added: 0, 'already added': 0, refused: 0 };
+  counts = { ...noCounts };
   refusals = [];
   byId('import-bar', HTMLProgressElement).max = Math.max(1, rows.length);
   showStep('run');
@@ -129,10 +142,14 @@ async function run(): Promise<void> {
   const keyOf = (_: unknown, row: number) => `${key} ${row}`;
   let failure = '';
   try {
-    for await (const outcome of importPlants({ store, rows, keyOf, concurrency, signal })) {
+    const update = can('plants:read');
+    const options = { store, rows, keyOf, update, concurrency, signal };
+    for await (const outcome of importPlants(options)) {
       left--;
-      counts[outcome.status]++;
-      if (outcome.status === 'refused') refusals.push(outcome);
+      const { status } = outcome;
+      counts[status]++;
+      if (status === 'refused') refusals.push(outcome);
+      if (status === 'added' || status === 'updated') undoable.push(outcome);
       drawSoon();
     }
   } catch (error) {
@@ -145,17 +162,51 @@ async function run(): Promise<void> {
   const text = left > 0 ? `Not complete. ${summary} ${countOf(left, 'row')} left.` : summary;
   setText('import-failure', failure);
   setText('import-done', text);
+  if (!dialog.open) tell(text);
+  if (counts.added + counts.updated > 0) reload();
+}
+
+/** Shows how an import ended whose dialog is closed, and offers once to undo it if it is complete. */
+function tell(text: string): void {
+  const all = undoable;
+  if (left || all.length === 0) return void toast(text);
+  undoable = [];
+  const button = element('button', { type: 'button' }, 'Undo');
+  const close = offer(text, button);
+  button.addEventListener('click', () => {
+    close();
+    void undo(all);
+  });
+}
+
+/** Undoes all that an import has done. A second time, there is nothing left. */
+async function undo(all: ImportOutcome[]): Promise<void> {
+  const closeMessage = toast(sentence`Undoing the import of ${countOf(all.length, 'plant')} …`);
+  let undone = 0;
+  try {
+    for await (const isUndone of undoImport(store, all, concurrency)) if (isUndone) undone++;
+  } finally {
+    closeMessage();
+    reload();
+  }
+  const kept = all.length - undone;
+  const rest =
+    kept > 0 ? ` ${countOf(kept, 'plant')} changed since then, and stay as they are.` : '';
+  const text = `Undid the import of ${countOf(undone, 'plant')}.${rest}`;
+  if (all === undoable) setText('import-done', text);
   if (!dialog.open) toast(text);
-  if (counts.added > 0) reload();
+  all.length = 0;
+  show('import-undo', undoable.length > 0);
 }
 
 const drawSoon = inNextFrame(drawCounts);
 
 function drawCounts(): void {
-  const { added, 'already added': before, refused } = counts;
-  byId('import-bar', HTMLProgressElement).value = added + before + refused;
+  const { added, 'already added': before, updated, unchanged, refused } = counts;
+  byId('import-bar', HTMLProgressElement).value = added + before + updated + unchanged + refused;
   setText('import-added', formatCount(added));
-  setText('import-before', formatCount(before));
+  setText('import-updated', formatCount(updated));
+  setText('import-before', formatCount(before + unchanged));
   setText('import-refused', formatCount(refused));
 }
 
@@ -170,30 +221,24 @@ function showRun(): void {
   show('import-continue', !isRunning && Boolean(left));
   show('import-download', !isRunning && counts.refused > 0);
   show('import-again', !isRunning);
+  show('import-undo', !isRunning && undoable.length > 0);
   const next = left ? 'import-continue' : 'import-hide';
   if (dialog.open) byId(isRunning ? 'import-stop' : next, HTMLButtonElement).focus();
 
   show('import-refused-list', !isRunning && counts.refused > 0);
   const shown = refusals.slice(0, maxShownRefusals);
-  const reasonOf = ({ reason = '' }: ImportOutcome) => [element('td', {}, reason)];
-  showRows('import-refusals', shown, placeOf, reasonOf);
+  const cellsIn = ({ row, reason = '' }: ImportOutcome) => [
+    element(
+      'td',
+      {},
+      element('p', {}, contentOf(file?.rows[row - 1])),
+      element('p', { className: 'hint' }, reason),
+    ),
+  ];
+  showRows('import-refusals', shown, placeOf, cellsIn);
   const more = refusals.length - shown.length;
   const hint = `${formatCount(more)} more. Save the refused rows to see them.`;
   setText('import-refused-more', more > 0 ? hint : '');
-}
-
-/** Shows rows of the file, each with its place. */
-function showRows<Row>(
-  id: string,
-  rows: readonly Row[],
-  placeIn: (row: Row, at: number) => string,
-  cellsIn: (row: Row) => HTMLElement[],
-): void {
-  byId(id, HTMLElement).replaceChildren(
-    ...rows.map((row, at) =>
-      element('tr', {}, element('td', {}, placeIn(row, at)), ...cellsIn(row)),
-    ),
-  );
 }
 
 function saveRefused(): void {

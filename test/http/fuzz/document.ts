@@ -149,6 +149,7 @@ function judgeParameters({ operation, values, query }: Match): Verdict[] {
     const decoded = decode(name) ?? '';
     texts.set(decoded, [...(texts.get(decoded) ?? []), decode(value.join('='))]);
   }
+  if (texts.has('sort') && texts.has('after')) verdicts.push(undefined); // the cursor is of one order
   return [...verdicts, ...Array.from(texts, ([name, all]) => judgeValue(operation, name, all))];
 }
 
@@ -175,7 +176,8 @@ function judgeValue(
     return more.length > 0 && all.length > texts.length ? undefined : true;
   }
   if (more.length > 0) return false;
-  if (schema['type'] !== 'integer') {
+  if (schema['type'] === 'boolean') return /^(?:true|false)$/.test(text);
+  if (schema['type'] !== 'integer' && !('anyOf' in schema && /^\d+$/.test(text))) {
     if (isRefused(text) || !isValid(schema, text)) return false;
     return hasOwnRules.has(name) ? undefined : true;
   }

@@ -47,6 +47,7 @@ const usual: Record<string, fc.Arbitrary<Bytes>> = {
   tokenId: oneOf('{spare} {spare} {other} {expired} {revoked} {unknown}'),
   limit: oneOf('1 2 3 6 100'),
   after: oneOf('0 1 2 5 9 alice 0-0 0-999999999 999999999999999-0 999999999999999-999999999'),
+  count: oneOf('true true false'),
   name: text,
   tag: note,
   label: note,
@@ -182,7 +183,7 @@ export function segmentOf(schema: Schema, name: string): fc.Arbitrary<Bytes> {
 }
 
 const oddPair = fc.oneof(
-  fc.tuple(oneOf('limit after tag q fields'), oddText).map((both) => both.join('=')),
+  fc.tuple(oneOf('limit after tag q sort count fields'), oddText).map((both) => both.join('=')),
   oneOf(`limit=1&limit=1 after=1&after=2 fields=id&fields= tag=a&tag=a q=a&q=a limit= tag Limit=1 limit[]=1 li%6Dit=1
     page=2 access_token=1 __proto__=1 % %FF=1 %&% = =1 & && %00=1 ? a=b=c`),
 );

@@ -171,7 +171,7 @@ inBrowser('copies or exports what it shows', async (t) => {
   await deleteChosen(page);
   await assertNames(page, ['Rose, "red"', 'Ivy']);
   for (const [format, text] of [
-    ['CSV', 'id,name,tag\n1,"Rose, ""red""","bed 1"\n3,Ivy,\n'],
+    ['CSV', '\u{feff}id,name,tag\n1,"Rose, ""red""","bed 1"\n3,Ivy,\n'],
     [
       'JSON',
       '[\n{"id":1,"name":"Rose, \\"red\\"","tag":"bed 1"},\n{"id":3,"name":"Ivy","tag":""}\n]\n',

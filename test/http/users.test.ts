@@ -1,0 +1,227 @@
+/**
+ * What managers do with the users of their store, and what nobody can do with an invitation.
+ */
+import assert from 'node:assert/strict';
+import { scopes, type Scope } from '../../src/access/access.ts';
+import { inNewStore, startApp, type Answer } from '../support/app.ts';
+import { fileScope, it as itOnEach, itOnce } from '../support/storages.ts';
+
+const app = await startApp(fileScope());
+const kindOf = ({ status, json }: Answer) => [status, (json as { type: string }).type.slice(10)];
+const tokenIn = ({ json }: Answer) => (json as { token: string }).token;
+
+/** A store with the manager ann, and a way to call as somebody else. */
+async function setUp(of = app, granted: readonly Scope[] = scopes) {
+  const { user, token, as } = inNewStore(of);
+  const ann = await user('ann', { role: 'manager', scopes: granted });
+  return { ann, user, token, as };
+}
+
+itOnEach('a manager lists users, and sets their roles', async (t) => {
+  const { ann, user } = await setUp(await startApp(t));
+  const bob = await user('bob', { scopes });
+  await ann('POST', '/plants', { json: { name: 'Fern' } });
+  assert.equal((await bob('GET', '/plants')).text, '[]');
+  const { json, headers } = await ann('GET', '/users?limit=1');
+  assert.deepEqual(json, [{ user: 'ann', role: 'manager' }]);
+  const next = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] ?? '';
+  assert.deepEqual((await ann('GET', next)).json, [{ user: 'bob', role: 'member' }]);
+
+  const set = await ann('PUT', '/users/bob', { json: { role: 'manager' } });
+  assert.deepEqual([set.status, set.json], [200, { user: 'bob', role: 'manager' }]);
+  assert.equal((await bob('GET', '/plants')).text, '[{"name":"Fern","tag":""}]');
+  assert.equal((await bob('PUT', '/users/ann', { json: { role: 'member' } })).status, 200);
+  const last = await bob('PUT', '/users/bob', { json: { role: 'member' } });
+  assert.deepEqual(kindOf(last), [409, 'last-manager']);
+  assert.deepEqual(kindOf(await ann('GET', '/users')), [403, 'manager-required']);
+  const nobody = await bob('PUT', '/users/carol', { json: { role: 'member' } });
+  assert.deepEqual(kindOf(nobody), [404, 'user-not-found']);
+});
+
+itOnEach('a manager removes a user, whose plants another one gets', async (t) => {
+  const { ann, user } = await setUp(await startApp(t));
+  const [bob, carol] = [await user('bob', { scopes }), await user('carol')];
+  await bob('POST', '/plants', { json: { name: 'Fern' } });
+  await bob('PUT', '/shares/carol', { json: { access: 'read' } });
+  assert.deepEqual(kindOf(await ann('DELETE', '/users/bob')), [409, 'user-owns-plants']);
+  assert.equal((await bob('GET', '/plants')).status, 200);
+  const unknown = await ann('DELETE', '/users/bob?plants-to=dave');
+  assert.deepEqual(kindOf(unknown), [404, 'user-not-found']);
+  assert.deepEqual(kindOf(await ann('DELETE', '/users/bob?plants-to=bob')), [
+    400,
+    'invalid-request',
+  ]);
+  assert.equal((await ann('DELETE', '/users/bob?plants-to=carol')).status, 204);
+  assert.equal((await bob('GET', '/plants')).status, 401);
+  assert.equal((await carol('GET', '/plants')).text, '[{"name":"Fern","tag":""}]');
+  assert.deepEqual(kindOf(await ann('DELETE', '/users/bob')), [404, 'user-not-found']);
+  assert.deepEqual(kindOf(await ann('DELETE', '/users/ann')), [409, 'last-manager']);
+  await ann('PUT', '/users/carol', { json: { role: 'manager' } });
+  assert.equal((await ann('DELETE', '/users/ann')).status, 204, 'also herself');
+  assert.equal((await ann('GET', '/plants')).status, 401);
+});
+
+itOnce('a manager cannot see or change users of another store, and a member none', async () => {
+  const [here, there] = [await setUp(), await setUp()];
+  const bob = await here.user('bob', { scopes });
+  await there.token('dave');
+  for (const [method, path, json] of [
+    ['PUT', '/users/dave', { role: 'manager' }],
+    ['DELETE', '/users/dave', undefined],
+    ['GET', '/users/dave/access?plant=1', undefined],
+  ] as const) {
+    assert.deepEqual(kindOf(await here.ann(method, path, { json })), [404, 'user-not-found']);
+    assert.deepEqual(kindOf(await bob(method, path, { json })), [403, 'manager-required']);
+  }
+  assert.deepEqual((await there.ann('GET', '/users')).json, [
+    { user: 'ann', role: 'manager' },
+    { user: 'dave', role: 'member' },
+  ]);
+  assert.deepEqual(kindOf(await bob('GET', '/users')), [403, 'manager-required']);
+  assert.deepEqual(kindOf(await bob('POST', '/users/eve/tokens')), [403, 'manager-required']);
+});
+
+itOnce('explains what a user can do with a plant', async () => {
+  const { ann, user } = await setUp();
+  const [bob, carol] = [await user('bob', { scopes }), await user('carol')];
+  await bob('POST', '/plants', { json: { name: 'Fern' } });
+  const rules = async (name: string, plant = 1) => {
+    const { json } = await ann('GET', `/users/${name}/access?plant=${plant}`);
+    const { owner, read, write } = json as Record<string, { allowed: boolean; rule: string }>;
+    return [owner, read?.allowed, read?.rule, write?.allowed, write?.rule];
+  };
+  assert.deepEqual(await rules('bob'), ['bob', true, 'owner', true, 'owner']);
+  assert.deepEqual(await rules('ann'), ['bob', true, 'manager', true, 'manager']);
+  assert.deepEqual(await rules('carol'), ['bob', false, 'no-access', false, 'no-access']);
+  await bob('PUT', '/team-share', { json: { access: 'read' } });
+  assert.deepEqual(await rules('carol'), ['bob', true, 'share', false, 'share-for-reading']);
+  assert.equal((await carol('GET', '/plants/1')).status, 200);
+  assert.deepEqual(await rules('carol', 2), [undefined, false, 'no-plant', false, 'no-plant']);
+});
+
+itOnce('nobody gives more than their own token has', async () => {
+  const limited = ['plants:read', 'users:write'] as const;
+  const { user, as } = inNewStore(app);
+  const expiresAtMs = Date.now() + 3_600_000;
+  const ann = await user('ann', { role: 'manager', scopes: limited, expiresAtMs });
+  const later = new Date(expiresAtMs + 1_000).toISOString();
+  for (const [json, expected] of [
+    [{ scopes: ['plants:write'] }, [403, 'insufficient-scope']],
+    [{ scopes: ['plants:write'], invitation: {} }, [403, 'insufficient-scope']],
+    [{ expiresAt: later }, [400, 'invalid-request']],
+    [{ renewableUntil: later }, [400, 'invalid-request']],
+    [{ invitation: { expiresAt: later } }, [400, 'invalid-request']],
+    [{ invitation: { uses: 101 } }, [400, 'invalid-request']],
+  ] as const) {
+    assert.deepEqual(kindOf(await ann('POST', '/users/bob/tokens', { json })), expected);
+  }
+  assert.equal((await ann('GET', '/users')).text.includes('bob'), false, 'nothing was created');
+  const created = await ann('POST', '/users/bob/tokens');
+  const { scopes: granted, expiresAt } = created.json as { scopes: string[]; expiresAt: string };
+  assert.deepEqual([created.status, granted], [201, ['plants:read']]);
+  assert.equal(expiresAt, new Date(expiresAtMs).toISOString());
+  const bob = as(tokenIn(created));
+  assert.equal((await bob('GET', '/plants')).status, 200);
+});
+
+itOnEach('an invitation creates one token, even if two use it at once', async (t) => {
+  const { ann, as } = await setUp(await startApp(t));
+  const invited = await ann('POST', '/users/bob/tokens', { json: { invitation: {} } });
+  const { invitation, scopes: granted } = invited.json as { invitation: object; scopes: string[] };
+  assert.deepEqual([invitation, granted], [{ uses: 1 }, ['plants:read', 'plants:write']]);
+  const guest = as(tokenIn(invited));
+  for (const [method, path, json] of [
+    ['GET', '/plants', undefined],
+    ['POST', '/plants', { name: 'Fern' }],
+    ['GET', '/changes', undefined],
+    ['GET', '/shares', undefined],
+    ['GET', '/users', undefined],
+    ['GET', '/tokens', undefined],
+    ['DELETE', '/token', undefined],
+  ] as const) {
+    assert.deepEqual(kindOf(await guest(method, path, { json })), [403, 'token-restricted'], path);
+  }
+  const further = await guest('POST', '/tokens', { json: { invitation: {} } });
+  assert.deepEqual(kindOf(further), [400, 'invalid-request']);
+  const { user: name, invitation: left } = (await guest('GET', '/token')).json as {
+    user: string;
+    invitation: object;
+  };
+  assert.deepEqual([name, left], ['bob', { uses: 1 }], 'looking at it changes nothing');
+  const answers = await Promise.all([guest('POST', '/tokens'), guest('POST', '/tokens')]);
+  const [first, second] = answers.toSorted((a, b) => a.status - b.status) as [Answer, Answer];
+  assert.deepEqual([first.status, kindOf(second)], [201, [410, 'invitation-used']]);
+  const bob = as(tokenIn(first));
+  assert.equal((await bob('POST', '/plants', { json: { name: 'Fern' } })).status, 201);
+  assert.equal((await bob('GET', '/tokens')).status, 200);
+});
+
+itOnEach('a repeated request gets the same token, and spends an invitation once', async (t) => {
+  const { ann, as } = await setUp(await startApp(t));
+  const invite = (json: object, key: string) =>
+    ann('POST', '/users/bob/tokens', { json, headers: { 'idempotency-key': key } });
+  const [invited, again] = [
+    await invite({ invitation: {} }, 'a'),
+    await invite({ invitation: {} }, 'a'),
+  ];
+  assert.equal(tokenIn(invited), tokenIn(again));
+  assert.equal(again.headers.get('idempotent-replayed'), 'true');
+  const other = await invite({ invitation: {}, label: 'other' }, 'a');
+  assert.deepEqual(kindOf(other), [422, 'idempotency-key-reused']);
+  const guest = as(tokenIn(invited));
+  const redeem = (key: string) => guest('POST', '/tokens', { headers: { 'idempotency-key': key } });
+  const [first, repeated] = await Promise.all([redeem('b'), redeem('b')]);
+  assert.deepEqual([first.status, repeated.status], [201, 201]);
+  assert.equal(tokenIn(first), tokenIn(repeated));
+  assert.deepEqual(kindOf(await redeem('c')), [410, 'invitation-used']);
+  assert.equal(tokenIn(await redeem('b')), tokenIn(first), 'after it was spent');
+  const bob = as(tokenIn(first));
+  const texts = new Set([tokenIn(invited), tokenIn(first)]);
+  for (const key of ['a', 'b', 'c'])
+    texts.add(tokenIn(await bob('POST', '/tokens', { headers: { 'idempotency-key': key } })));
+  for (const name of ['carol', 'dave']) {
+    const path = `/users/${name}/tokens`;
+    texts.add(tokenIn(await ann('POST', path, { headers: { 'idempotency-key': 'a' } })));
+  }
+  assert.equal(texts.size, 7, 'each token, key and user gives another token');
+});
+
+itOnce('a renewable token is replaced by one that lasts longer, but not for ever', async () => {
+  const { ann, as } = await setUp();
+  const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+  const [soon, later, end] = [inDays(30), inDays(60), inDays(180)];
+  const json = { expiresAt: soon, renewableUntil: end };
+  const device = as(tokenIn(await ann('POST', '/tokens', { json })));
+  const renewed = await device('POST', '/tokens', {
+    json: { expiresAt: later, renewableUntil: end },
+  });
+  assert.equal(renewed.status, 201);
+  assert.equal((await device('DELETE', '/token')).status, 204);
+  const next = as(tokenIn(renewed));
+  assert.equal((await next('GET', '/token')).status, 200);
+  for (const terms of [
+    { expiresAt: inDays(181) },
+    { expiresAt: soon, renewableUntil: inDays(181) },
+  ]) {
+    const refused = await next('POST', '/tokens', { json: terms });
+    assert.deepEqual(kindOf(refused), [400, 'invalid-request']);
+  }
+  const { expiresAt } = (await next('POST', '/tokens')).json as { expiresAt: string };
+  assert.equal(expiresAt, later, 'other tokens end with it');
+});
+
+itOnce('an invitation ends: after its time, its revocation, and with its user', async () => {
+  const { ann, as } = await setUp();
+  const invite = async (name: string) => {
+    const { json } = await ann('POST', `/users/${name}/tokens`, { json: { invitation: {} } });
+    return json as { token: string; id: string; expiresAt: string };
+  };
+  const { token, expiresAt } = await invite('bob');
+  const days = (Date.parse(expiresAt) - Date.now()) / 86_400_000;
+  assert.ok(days > 6.9 && days <= 7, expiresAt);
+  await ann('DELETE', '/users/bob');
+  assert.equal((await as(token)('POST', '/tokens')).status, 401);
+  const own = await invite('ann');
+  assert.equal((await ann('DELETE', `/tokens/${own.id}`)).status, 204);
+  assert.equal((await as(own.token)('POST', '/tokens')).status, 401);
+});

@@ -1,0 +1,1 @@
+await import('./sorted.test.ts');
