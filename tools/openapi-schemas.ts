@@ -263,13 +263,18 @@ const User = Type.Object(
   {
     user: Text('The name of the user.'),
     role: Role,
+    plants: Type.Integer({
+      minimum: 0,
+      maximum: maxId,
+      description: 'How many plants the user owns.',
+    }),
     lastUsedAt: Type.Optional(
       Time('When one of their tokens was last used, to the minute. Absent if none was used.'),
     ),
   },
   {
     description: 'A user of the store. Ignore members that you do not know.',
-    examples: [{ user: 'ann', role: 'member', lastUsedAt: '2026-02-01T09:30:00.000Z' }],
+    examples: [{ user: 'ann', role: 'member', plants: 12, lastUsedAt: '2026-02-01T09:30:00.000Z' }],
   },
 );
 

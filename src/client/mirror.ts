@@ -43,6 +43,8 @@ export async function startMirror<F extends Fields>(
   let { after, position } = await next({ signal });
   let plants = await listAll(store, fields, signal);
   let moved = createEvent();
+  /** The last one that the mirror has found. */
+  let restore: PlantStoreError | undefined;
 
   /** Why the cursor has ended: a restore after it ended for another reason still makes receipts worthless. */
   async function latestEnd(reset: PlantStoreError): Promise<PlantStoreError> {
@@ -66,10 +68,10 @@ export async function startMirror<F extends Fields>(
         else plants.set(id, plant);
       }
       ({ after, position } = batch);
-      const { resolve, reject } = moved;
+      if (end?.reason === 'restored') restore = end;
+      const { resolve } = moved;
       moved = createEvent();
-      if (end?.reason === 'restored') reject(end);
-      else resolve();
+      resolve();
       if (reset !== undefined) await onChange?.(undefined);
       else if (changes.length > 0) await onChange?.(changes);
     }
@@ -88,6 +90,7 @@ export async function startMirror<F extends Fields>(
     ended,
     async until(wanted, { signal: end } = {}) {
       if (Number.isNaN(wanted)) throw new RangeError('A position is a number.');
+      const known = restore;
       const target = wanted ?? (await next({ signal: end })).position;
       for (;;) {
         const [cursor, { promise }] = [after, moved];
@@ -100,6 +103,7 @@ export async function startMirror<F extends Fields>(
         if (ahead?.changes.length === 0 && cursor === after) {
           position = Math.max(position, ahead.position);
         }
+        if (restore !== undefined && restore !== known) throw restore;
         if (ahead !== undefined && position >= target) return;
         await unlessAborted(promise, end);
       }

@@ -192,6 +192,8 @@ export interface User {
   /** The name of the user. */
   user: string;
   role: Role;
+  /** How many plants the user owns. */
+  plants: number;
   /** When one of their tokens was last used, to the minute. Absent if none was used. */
   lastUsedAt?: string;
 }

@@ -23,9 +23,9 @@ itOnEach('a manager lists users, and sets their roles', async (t) => {
   await ann('POST', '/plants', { json: { name: 'Fern' } });
   assert.equal((await bob('GET', '/plants')).text, '[]');
   const { json, headers } = await ann('GET', '/users?limit=1');
-  assert.deepEqual(json, [{ user: 'ann', role: 'manager' }]);
+  assert.deepEqual(json, [{ user: 'ann', role: 'manager', plants: 1 }]);
   const next = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] ?? '';
-  assert.deepEqual((await ann('GET', next)).json, [{ user: 'bob', role: 'member' }]);
+  assert.deepEqual((await ann('GET', next)).json, [{ user: 'bob', role: 'member', plants: 0 }]);
 
   const set = await ann('PUT', '/users/bob', { json: { role: 'manager' } });
   assert.deepEqual([set.status, set.json], [200, { user: 'bob', role: 'manager' }]);
@@ -74,8 +74,8 @@ itOnce('a manager cannot see or change users of another store, and a member none
     assert.deepEqual(kindOf(await bob(method, path, { json })), [403, 'manager-required']);
   }
   assert.deepEqual((await there.ann('GET', '/users')).json, [
-    { user: 'ann', role: 'manager' },
-    { user: 'dave', role: 'member' },
+    { user: 'ann', role: 'manager', plants: 0 },
+    { user: 'dave', role: 'member', plants: 0 },
   ]);
   assert.deepEqual(kindOf(await bob('GET', '/users')), [403, 'manager-required']);
   assert.deepEqual(kindOf(await bob('POST', '/users/eve/tokens')), [403, 'manager-required']);

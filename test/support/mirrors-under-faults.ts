@@ -71,8 +71,8 @@ export async function followUnderFaults(
   let changes = 0;
   const hasMade = (due: number) => changes >= due;
   let version = 0;
-  /** Until all mirrors have noticed it. */
-  let isReplacing = false;
+  /** From then on, a wait for a receipt can find that the database was replaced. */
+  let isReplaced = false;
   let nextId = 1e6;
 
   const tokens = new Map<string, string>();
@@ -150,8 +150,8 @@ export async function followUnderFaults(
       try {
         await reader.copy.until(position);
       } catch (error) {
-        // The mirror had not noticed yet that the database was replaced.
-        if (!isReplacing || !isRestored(error)) throw error;
+        // The mirror had not noticed it yet.
+        if (!isReplaced || !isRestored(error)) throw error;
         count('receipts of a replaced database');
         continue;
       }
@@ -218,7 +218,7 @@ export async function followUnderFaults(
         return await work();
       } catch (error) {
         const kinds = ['storage-unavailable', 'outcome-unknown', 'overloaded'] as const;
-        if (!kinds.some((kind) => isProblem(error, kind))) throw error;
+        if (end.signal.aborted || !kinds.some((kind) => isProblem(error, kind))) throw error;
         count('repeated rights');
         await pause(rightsIntervalMs);
       }
@@ -279,12 +279,11 @@ export async function followUnderFaults(
     // The tokens of guests can be lost.
     const stay = followers.filter(({ name }) => !guests.includes(name));
     const restored = stay.map(({ copy }) => assert.rejects(copy.until(never), isRestored));
-    isReplacing = true;
+    isReplaced = true;
     await replace();
     count('replaced databases');
     followers = stay;
-    const noticed = Promise.all(restored).then(() => (isReplacing = false));
-    await Promise.all([phase(size.changes, guests), noticed]);
+    await Promise.all([phase(size.changes, guests), ...restored]);
   }
   end.abort();
   await Promise.all(followers.map(({ copy }) => copy.ended));

@@ -2,7 +2,7 @@
  * The operations with which managers manage the users of their store. A manager cannot give more than their own token has.
  */
 import type { FastifyInstance } from 'fastify';
-import { roles, userKey, type Identity } from '../../access/access.ts';
+import { operatorOf, roles, userKey, type Identity } from '../../access/access.ts';
 import { decide, questionAbout } from '../../access/explain.ts';
 import { ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { FoundUser } from '../../access/user-storage.ts';
@@ -145,9 +145,12 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
           storage.users.list(storeName, { after, limit: limit + 1 }),
         );
         const users = found.slice(0, limit);
-        const items = users.map(({ user: name, role, lastUsedAtMs }) =>
-          JSON.stringify({ user: name, role, lastUsedAt: formatTimestamp(lastUsedAtMs) }),
-        );
+        const items: string[] = [];
+        for (const { id, user: name, role, lastUsedAtMs } of users) {
+          const plants = await storage.plants.count(operatorOf(caller.store, [id]), {});
+          const lastUsedAt = formatTimestamp(lastUsedAtMs);
+          items.push(JSON.stringify({ user: name, role, plants, lastUsedAt }));
+        }
         return {
           arrays: [items.join()],
           next: found.length > limit ? users.at(-1)?.user : undefined,
