@@ -90,10 +90,7 @@ class Gate {
       },
       webhooks: { remove: async (...args) => pass().then(() => real.webhooks.remove(...args)) },
       users: {
-        endAccess: async (...args) => {
-          if (args[3] !== undefined) await pass();
-          return real.users.endAccess(...args);
-        },
+        beginRemoval: async (...args) => pass().then(() => real.users.beginRemoval(...args)),
       },
       shares: { end: async (...args) => pass().then(() => real.shares.end(...args)) },
       identity: {

@@ -115,6 +115,12 @@ itOnce('nobody gives more than their own token has', async () => {
   ] as const) {
     assert.deepEqual(kindOf(await ann('POST', '/users/bob/tokens', { json })), expected);
   }
+  const tooMany = await ann('POST', '/users/bob/tokens', { json: { invitation: { uses: 101 } } });
+  assert.partialDeepStrictEqual(tooMany.json, {
+    errors: [
+      { pointer: '/invitation/uses', detail: '"uses" is too large. Use an integer from 1 to 100.' },
+    ],
+  });
   assert.equal((await ann('GET', '/users')).text.includes('bob'), false, 'nothing was created');
   const created = await ann('POST', '/users/bob/tokens');
   const { scopes: granted, expiresAt } = created.json as { scopes: string[]; expiresAt: string };
@@ -212,6 +218,33 @@ itOnce('a renewable token is replaced by one that lasts longer, but not for ever
   }
   const { expiresAt } = (await next('POST', '/tokens')).json as { expiresAt: string };
   assert.equal(expiresAt, later, 'other tokens end with it');
+});
+
+itOnEach(
+  'two users who get the plants of each other are removed one after the other',
+  async (t) => {
+    const { ann, user } = await setUp(await startApp(t));
+    for (const name of ['bob', 'carol']) {
+      await (
+        await user(name)
+      )('POST', '/plants', { json: { name: 'Fern' } });
+    }
+    const [first, second] = await Promise.all([
+      ann('DELETE', '/users/bob?plants-to=carol'),
+      ann('DELETE', '/users/carol?plants-to=bob'),
+    ]);
+    assert.deepEqual([first.status, second.status].toSorted(), [204, 404]);
+    const [, left] = (await ann('GET', '/users')).json as { plants: number }[];
+    assert.equal(left?.plants, 2);
+  },
+);
+
+itOnce('an invitation ends with the tokens that it can create', async () => {
+  const { ann } = await setUp();
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  const json = { expiresAt: soon, invitation: {} };
+  const { json: invited } = await ann('POST', '/users/bob/tokens', { json });
+  assert.equal((invited as { expiresAt: string }).expiresAt, soon);
 });
 
 itOnce('an invitation for many creates as many tokens as it says', async () => {

@@ -8,6 +8,7 @@ import { ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { FoundUser } from '../../access/user-storage.ts';
 import { PlantId } from '../../plants/plant.ts';
 import { fixedProblem, invalidParameter } from '../../problem.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
@@ -92,6 +93,7 @@ export const userOperations = operationsOf('users', {
       201: {
         description: 'The token for the user is created.',
         schema: 'OwnToken',
+        created: ['token of the user', '/tokens/000000001-22894e9580395e64'],
         headers: ['Idempotent-Replayed'],
       },
     },
@@ -110,9 +112,11 @@ export const userOperations = operationsOf('users', {
 });
 
 export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
-  const { storage, optionsOf, lists } = options;
+  const { storage, optionsOf, lists, baseUrl } = options;
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const operations = userOperations;
+  /** One at a time in a store: the user who gets the plants could be removed at the same time. */
+  const removals = new FairSemaphore({ maxOfKey: 1 });
 
   async function find(store: string, name: string): Promise<FoundUser> {
     const { user: found } = await storage.users.find(store, name);
@@ -175,10 +179,14 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     if (heir === params.user) {
       throw invalidParameter('plants-to', 'The user cannot get their own plants. Name another.');
     }
-    const removed = await find(storeName, params.user);
-    if (removed.role === undefined && !(await ownsPlants(storage, removed))) throw userNotFound();
-    const author = { by: caller.identified, request: id };
-    await removeUser(storage, removed, () => findHeir(storeName, removed, heir), author);
+    await removals.run(String(caller.store), async () => {
+      const removed = await find(storeName, params.user);
+      if (removed.role === undefined && !(await ownsPlants(storage, removed))) throw userNotFound();
+      const author = { by: caller.identified, request: id };
+      const heirOf = () => findHeir(storeName, removed, heir);
+      await heirOf(); // before anything changes
+      await removeUser(storage, removed, heirOf, author, wantedBy(reply.raw));
+    });
     return reply.code(204).send();
   });
 
@@ -187,7 +195,14 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     optionsOf(operations.createUserToken),
     async (request, reply) => {
       const { params, body } = request;
-      const created = await createTokenFor(storage.identity, request, reply, body, params.user);
+      const created = await createTokenFor(
+        storage.identity,
+        request,
+        reply.code(201),
+        body,
+        params.user,
+      );
+      reply.header('location', `${baseUrl}/tokens/${created.id}`);
       return sendJson(reply, JSON.stringify(created));
     },
   );
