@@ -491,8 +491,12 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         assert.equal((await findUser(storage, store, 'alice')).role, again.role);
         assert.deepEqual(await storage.users.list(store, { limit: 1 }), [
           {
-            ...{ store, user: 'alice', id: caller.user, role: role ?? 'member' },
-            ...{ activeTokens: 1, lastUsedAtMs: undefined },
+            store,
+            user: 'alice',
+            id: caller.user,
+            role: role ?? 'member',
+            activeTokens: 1,
+            lastUsedAtMs: undefined,
           },
         ]);
       }

@@ -295,7 +295,13 @@ function storedToken(row: TokenRow): StoredToken {
     typeof value === 'number' ? value : undefined,
   );
   return {
-    ...{ scopes: parseScopes(scopes), label, createdAtMs, expiresAtMs, revokedAtMs },
-    ...{ lastUsedAtMs, renewableUntilMs, uses },
+    scopes: parseScopes(scopes),
+    label,
+    createdAtMs,
+    expiresAtMs,
+    revokedAtMs,
+    lastUsedAtMs,
+    renewableUntilMs,
+    uses,
   };
 }
