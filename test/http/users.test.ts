@@ -233,7 +233,10 @@ itOnEach(
       ann('DELETE', '/users/bob?plants-to=carol'),
       ann('DELETE', '/users/carol?plants-to=bob'),
     ]);
-    assert.deepEqual([first.status, second.status].toSorted((a, b) => a - b), [204, 404]);
+    assert.deepEqual(
+      [first.status, second.status].toSorted((a, b) => a - b),
+      [204, 404],
+    );
     const [, left] = (await ann('GET', '/users')).json as { plants: number }[];
     assert.equal(left?.plants, 2);
   },
@@ -275,7 +278,10 @@ itOnEach('one of two last managers who leave at once stays, and loses nothing', 
   for (const one of [ann, bob]) await one('PUT', '/team-share', { json: { access: 'read' } });
   const both = [ann('DELETE', '/users/ann'), bob('DELETE', '/users/bob')] as const;
   const [first, second] = await Promise.all(both);
-  assert.deepEqual([first.status, second.status].toSorted((a, b) => a - b), [204, 409]);
+  assert.deepEqual(
+    [first.status, second.status].toSorted((a, b) => a - b),
+    [204, 409],
+  );
   const stays = first.status === 409 ? ann : bob;
   assert.equal((await stays('GET', '/users')).status, 200);
   assert.equal((await stays('GET', '/team-share')).status, 200);
