@@ -15,8 +15,8 @@ import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantCursor, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { outcomeUnknown, plantNotFound } from '../../problem.ts';
-import type { RouteOptions } from './operation.ts';
+import { invalidParameter, outcomeUnknown, plantNotFound, type Problem } from '../../problem.ts';
+import { maxLimit, type RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
@@ -84,7 +84,8 @@ export function plantRoutes(
   routes.get('/plants', optionsOf(operations.listPlants, readPage), async (request, reply) => {
     const { query, grant } = request;
     const { caller } = grant;
-    const { tag, q, sort, count, fields = defaultFields } = query;
+    const { limit, tag, q, sort, count, fields = defaultFields } = query;
+    if (sort !== undefined && limit === undefined) throw limitMissing();
     if (count === true) {
       const filters = { tag, q, assertWanted: wantedBy(reply.raw) };
       reply.header('total-count', await storage.plants.count(caller, filters));
@@ -95,7 +96,7 @@ export function plantRoutes(
     return lists.send<PlantCursor>(request, reply, {
       query,
       maxBatchItems: 1_000,
-      readsAll: sort !== undefined,
+      minBatchItems: sort && limit, // each read goes through all plants, so a page is one
       read: async ({ after = 0, ...range }) => {
         const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };
@@ -162,6 +163,12 @@ export function plantRoutes(
       return sendJson(reply, JSON.stringify(changes.map(toEntry)));
     },
   );
+}
+
+/** Each page of a sorted list reads all plants, so a list in one response could take as many reads as it has pages. */
+function limitMissing(): Problem {
+  const detail = `"limit" is missing. Send a limit with "sort": an integer from 1 to ${maxLimit}.`;
+  return invalidParameter('limit', detail);
 }
 
 /** Without what the storage does not have: the user of an operator's command, and a plant that was not there before. */
