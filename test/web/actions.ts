@@ -10,6 +10,9 @@ import { idOf } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
 import { openStore, type OpenStore } from './store.ts';
 
+/** Ten times what the page promises for what others do: the computer of a test can be slow. */
+export const promisedMs = 10_000;
+
 /** The message at the bottom of the page. */
 export function toast(page: Page, text: string): Locator {
   return page.locator('.toast').getByText(text);

@@ -7,5 +7,6 @@ await import('./journeys/plants.ts');
 await import('./journeys/search.ts');
 await import('./journeys/edit.ts');
 await import('./journeys/live.ts');
+await import('./journeys/position.ts');
 await import('./journeys/bin.ts');
 await import('../client/browser.ts');

@@ -16,9 +16,10 @@ const plant = (id: number): Plant => ({
 function listOf(plants: Plant[], beforeReply: (reads: number) => void): PlantList {
   let reads = 0;
   const read = async (after = 0) => {
-    const page = plants.filter(({ id }) => id > after).slice(0, 250);
+    const page = plants.filter(({ id }) => id > after);
+    const isLast = page.length <= 250;
     beforeReply(++reads);
-    return page;
+    return { plants: page.slice(0, 250), isLast };
   };
   return new PlantList(read, () => {});
 }
@@ -35,7 +36,7 @@ async function shown(list: PlantList): Promise<number[]> {
 it('shows a plant that was added while the end of the list was read', async () => {
   const plants = [plant(1), plant(2)];
   const list = listOf(plants, (reads) => {
-    if (reads !== 2) return;
+    if (reads !== 1) return;
     plants.push(plant(3));
     list.add(plant(3));
     assert.equal(list.active, 0, 'its place is not known yet');
@@ -64,7 +65,8 @@ it('reads no further than the table can show', async () => {
   let reads = 0;
   const read = async (after = 0) => {
     reads++;
-    return Array.from({ length: 25_000 }, (_, at) => plant(after + at + 1));
+    const plants = Array.from({ length: 25_000 }, (_, at) => plant(after + at + 1));
+    return { plants, isLast: false };
   };
   const list = new PlantList(read, () => {});
   list.see(1_000_000);
@@ -95,11 +97,30 @@ it('shows changes where they belong, and the keyboard stays at its plant', async
   assert.equal(list.plants[list.active]?.id, 3, 'the last one');
 });
 
+it('keeps the row of a plant that is held, also if it is gone, until it is released', async () => {
+  const plants = [plant(1), plant(2), plant(3)];
+  const list = listOf(plants, () => {});
+  await shown(list);
+  list.hold(2);
+  list.apply(new Map([[2, undefined]]));
+  plants.splice(1, 1);
+  list.refresh();
+  await list.settled();
+  assert.deepEqual(await shown(list), [1, 2, 3]);
+  list.release();
+  assert.deepEqual(await shown(list), [1, 3]);
+  list.hold(3);
+  list.apply(new Map([[3, undefined]]));
+  list.replace(plant(3)); // it is back
+  list.release();
+  assert.deepEqual(await shown(list), [1, 3]);
+});
+
 it('reads its rows again, and what changes meanwhile is newer', async () => {
   const plants = [plant(1), plant(2), plant(3)];
   const renamed = { ...plant(1), name: 'Renamed' };
   const list: PlantList = listOf(plants, (reads) => {
-    if (reads === 3) list.apply(new Map([[1, renamed]]));
+    if (reads === 2) list.apply(new Map([[1, renamed]]));
   });
   await shown(list);
   plants.splice(1, 2, plant(4));

@@ -14,6 +14,9 @@ export const serviceUrl = new URL('.', location.href);
 /** Aborts before the page is loaded again for another user: nothing that was begun for this one continues. */
 export const leaving = new AbortController();
 
+/** Waits grow no longer after this many failures: the page tries again every 4 to 6 seconds. */
+const maxGrowth = 3;
+
 let failures = 0;
 /** Resolves when calls no longer wait for the service; undefined if none does. */
 export let waiting: Promise<void> | undefined;
@@ -45,7 +48,7 @@ function succeeded(): void {
 
 /** Waits for a service that is not available. */
 async function wait(failure: PlantStoreError): Promise<void> {
-  const waitMs = pauseMs(failure, failures++);
+  const waitMs = pauseMs(failure, Math.min(failures++, maxGrowth));
   const hasResponded = failure.type !== 'about:blank';
   const { promise, resolve } = Promise.withResolvers<void>();
   endWait = resolve;

@@ -20,6 +20,7 @@ export const scopeTexts: Record<Scope, string> = {
   'plants:write': 'add, edit and delete plants',
   'shares:write': 'share plants',
   'webhooks:write': 'manage webhooks',
+  'users:write': 'manage users',
 };
 
 /** What a token with these scopes allows. */

@@ -18,14 +18,17 @@ import {
 } from '../shared/dom.ts';
 import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
+import { restore } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
-import { ifFound, removePlant, updatePlant } from './plants.ts';
+import { ifFound, list, removePlant, updatePlant } from './plants.ts';
 
 export const editor = byId('edit', HTMLElement);
 /** The plant that is edited, as its row showed it. */
 export let edited: Plant | undefined;
 /** The plant as it was when it was last read, and its entity tag. */
 let read: { plant: Plant; etag: string } | undefined;
+/** Whether saving restores the plant first. */
+let isGone = false;
 const nameField = byId('edit-name', HTMLInputElement);
 const saveButton = byId('edit-save', HTMLButtonElement);
 const inputs = textInputs('edit');
@@ -40,6 +43,7 @@ editor.addEventListener('keydown', ({ key, isComposing }) => {
 export async function edit(plant: Plant): Promise<void> {
   if (isChanged()) return nameField.focus(); // what was typed is not lost
   edited = plant;
+  list?.hold(plant.id);
   read = undefined;
   editor.ariaLabel = `Edit plant ${plant.id}`;
   form.clear();
@@ -67,6 +71,7 @@ function isChanged(): boolean {
 function close(): void {
   edited = undefined;
   read = undefined;
+  list?.release();
   show('edit', false);
 }
 
@@ -76,19 +81,26 @@ export async function checkEdited(): Promise<void> {
   const isSaving = () => saveButton.ariaBusy === 'true';
   if (plant === undefined || before === undefined || isSaving()) return;
   const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
-  if (edited !== plant || read !== before || isSaving() || current?.etag === before.etag) return;
+  if (edited !== plant || read !== before || isSaving()) return;
   if (current === undefined) return leave(plant);
+  if (isGone) ask(undefined); // somebody has restored it
+  if (current.etag === before.etag) return;
   if (isChanged()) return setText('edit-choice', changedTo(current.plant));
   read = current;
   fillIn(current.plant);
 }
 
-/** The plant is gone. The editor closes, unless that would lose what was typed. */
+/** The plant is gone. The editor closes, unless that would lose what was typed: saving it restores the plant. */
 function leave(plant: Plant): void {
   const gone = sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`;
-  if (isChanged()) return setText('edit-choice', gone);
-  close();
-  toast(gone);
+  if (!isChanged()) {
+    close();
+    return void toast(gone);
+  }
+  ask(undefined);
+  isGone = true;
+  setText('edit-choice', gone);
+  setText('edit-save', 'Restore and save');
 }
 
 /** Fields that are not read yet cannot be changed. */
@@ -122,6 +134,12 @@ async function save(): Promise<void> {
   for (const { field, input } of inputs) {
     if (input.value !== before[field]) patch[field] = input.value;
   }
+  if (isGone) {
+    const { current, fault = '' } = await restore(before);
+    if (current === undefined) return setText('edit-choice', fault);
+    updatePlant(current);
+    ask(undefined);
+  }
   try {
     updatePlant(await store.update(plant.id, patch, { ifMatch: etag, fields: rowFields }));
   } catch (error) {
@@ -146,6 +164,7 @@ async function save(): Promise<void> {
 /** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */
 function ask(theirs: Plant | undefined): void {
   const isChoice = theirs !== undefined;
+  isGone = false;
   setText('edit-choice', isChoice ? changedTo(theirs) : '');
   setText('edit-cancel', isChoice ? 'Keep theirs' : 'Cancel');
   setText('edit-save', isChoice ? 'Save mine' : 'Save');

@@ -13,8 +13,8 @@ export const pageSize = 250;
 /** Browsers limit the height of an element to 18 million pixels, and rows can be 100 pixels high. */
 const maxRows = 100_000;
 
-/** Reads up to `pageSize` plants with ids above `after`. An empty result is the end of the list. */
-type ReadPage = (after: number | undefined) => Promise<Plant[]>;
+/** Reads up to `pageSize` plants with ids above `after`. */
+type ReadPage = (after: number | undefined) => Promise<{ plants: Plant[]; isLast: boolean }>;
 
 /** Plants as they are now, undefined if they are gone. */
 type Changed = Map<number, Plant | undefined>;
@@ -27,6 +27,8 @@ export class PlantList {
   active = 0;
   /** Whether the table has to scroll to that row. */
   isSought = false;
+  /** The plant that is edited. Its row stays until `release`, also if it is gone or leaves the view. */
+  #held: { id: number; isGone: boolean } | undefined;
   /** Plants that changed during the read in progress: its answer can be older than that. */
   #changed: Changed | undefined;
   /** The names of the owners of all plants that were here. */
@@ -104,6 +106,19 @@ export class PlantList {
     return plant?.id === id ? plant : undefined;
   }
 
+  /** Keeps the row of a plant. */
+  hold(id: number): void {
+    this.release();
+    this.#held = { id, isGone: false };
+  }
+
+  /** Removes the row that was kept, if its plant is gone. */
+  release(): void {
+    const held = this.#held;
+    this.#held = undefined;
+    if (held?.isGone === true) this.apply(new Map([[held.id, undefined]]));
+  }
+
   /** Shows a plant that was added, if its place in the list is known, and moves the keyboard to it. */
   add(plant: Plant): void {
     this.apply(new Map([[plant.id, plant]]));
@@ -117,6 +132,7 @@ export class PlantList {
   replace(plant: Plant): void {
     this.#changed?.set(plant.id, plant);
     if (this.find(plant.id) !== undefined) this.#plants[this.rowFrom(plant.id)] = plant;
+    if (this.#held?.id === plant.id) this.#held.isGone = false;
     this.#onChange();
   }
 
@@ -137,7 +153,13 @@ export class PlantList {
     const current = [...changes.values()].filter((plant) => plant !== undefined);
     const known = current.filter(({ id }) => id <= last);
     const all = [...unchanged, ...known];
-    this.#plants = known.length === 0 ? all : all.toSorted((one, other) => one.id - other.id);
+    const held = this.#held;
+    const row = held && this.find(held.id);
+    if (held && row) {
+      held.isGone = !all.some(({ id }) => id === held.id);
+      if (held.isGone) all.push(row);
+    }
+    this.#plants = all.toSorted((one, other) => one.id - other.id);
     this.active = Math.min(this.rowFrom(activeId), Math.max(0, this.count - 1));
     this.#onChange();
   }
@@ -170,10 +192,11 @@ export class PlantList {
 
   async #readMore(changed: Changed): Promise<void> {
     const last = this.#plants.at(-1)?.id ?? 0;
-    const read = await this.#read(last || undefined);
-    const hasGrown = changed.values().some((plant) => plant !== undefined && plant.id > last);
-    if (read.length === 0) this.isComplete = !hasGrown;
-    for (const plant of read) {
+    const { plants, isLast } = await this.#read(last || undefined);
+    const end = plants.at(-1)?.id ?? last;
+    const hasGrown = changed.values().some((plant) => plant !== undefined && plant.id > end);
+    this.isComplete = isLast && !hasGrown;
+    for (const plant of plants) {
       const { id } = plant;
       const current = changed.has(id) ? changed.get(id) : plant;
       if (current !== undefined) this.#plants.push(current);
@@ -188,13 +211,14 @@ export class PlantList {
     // The end of a list that was complete is shown too, unless much has been added there.
     const maxCount = this.isComplete ? this.count + 4 * pageSize : 0;
     const found: Plant[] = [];
-    let page: Plant[];
+    let isEnd: boolean;
     do {
-      page = await this.#read(found.at(-1)?.id);
-      found.push(...page);
-      for (const { owner } of page) this.owners.add(owner);
-    } while (page.length > 0 && ((page.at(-1)?.id ?? 0) < known || found.length < maxCount));
-    this.isComplete = page.length === 0;
+      const { plants, isLast } = await this.#read(found.at(-1)?.id);
+      found.push(...plants);
+      for (const { owner } of plants) this.owners.add(owner);
+      isEnd = isLast;
+    } while (!isEnd && ((found.at(-1)?.id ?? 0) < known || found.length < maxCount));
+    this.isComplete = isEnd;
     this.#show(found, changed);
   }
 }

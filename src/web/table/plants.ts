@@ -2,7 +2,7 @@
  * The plants that the page shows. Whatever adds, changes or removes one calls a function here, and what shows plants
  * listens to `onChange`.
  */
-import type { ChangeWith, Plant } from '../../client/client.ts';
+import type { ChangeWith, Plant, ResponseInfo } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
@@ -67,9 +67,12 @@ export async function search(q: string | undefined): Promise<boolean> {
 function openList(): PlantList {
   const filter = view;
   const read = async (after: number | undefined) => {
-    const { value: plants = [] } = await pagesOf(store, filter, { pageSize, after }).next();
+    let isLast = false;
+    const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
+    const pages = pagesOf(store, filter, { pageSize, after, onResponse });
+    const { value: plants = [] } = await pages.next();
     suggestTags(plants);
-    return plants;
+    return { plants, isLast };
   };
   const opened: PlantList = new PlantList(read, () => {
     if (nextList === opened) showList(opened);

@@ -29,8 +29,8 @@ const drawn = new WeakMap<HTMLElement, Plant>();
 const highlighted = new Set<number>();
 let rowPx = 0;
 let shown: PlantList | undefined;
-/** The first visible plant, and its row. It stays in its place when rows above it appear or disappear. */
-let top: { id: number; row: number } | undefined;
+/** The plant that stays in its place on the screen when rows above it appear or disappear, and its row. */
+let kept: { id: number; row: number } | undefined;
 /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
 let anchor: Plant | undefined;
 
@@ -38,6 +38,7 @@ const refresh = inNextFrame(draw);
 const observer = new ResizeObserver(refresh);
 for (const each of [grid, editor]) observer.observe(each);
 grid.addEventListener('scroll', draw);
+body.addEventListener('pointerover', refresh); // another row can be the one in use
 body.addEventListener('click', pressed);
 grid.addEventListener('keydown', keyPressed);
 
@@ -59,7 +60,7 @@ export function highlight(ids: readonly number[]): void {
 /** Begins at the first row of another list. */
 function showBeginning(): void {
   shown = list;
-  top = undefined;
+  kept = undefined;
   anchor = undefined;
   closeUnlessChanged();
   grid.scrollTop = 0;
@@ -70,7 +71,7 @@ function draw(): void {
   const [measured = newRow(0, null)] = rows.values();
   rowPx = Math.max(1, measured.offsetHeight);
   const { active, count, isComplete } = list;
-  const moved = top === undefined ? 0 : list.rowFrom(top.id) - top.row;
+  const moved = kept === undefined ? 0 : list.rowFrom(kept.id) - kept.row;
   const topPx = grid.scrollTop + moved * rowPx; // before the height changes what the browser allows
   spacer.style.height = `${count * rowPx}px`;
   if (moved !== 0) grid.scrollTop = topPx;
@@ -81,13 +82,22 @@ function draw(): void {
   list.isSought = false;
   const { scrollTop } = grid;
   const first = Math.floor(scrollTop / rowPx);
-  const topPlant = list.plants[first];
-  top = topPlant && { id: topPlant.id, row: first };
   const end = Math.ceil((scrollTop + viewPx()) / rowPx);
+  kept = rowInUse(list, first, end);
   const lastDrawn = Math.min(count, end + spareRows);
   drawRows(list, Math.max(0, first - spareRows), lastDrawn);
   list.see(lastDrawn);
   placeEditor(list);
+}
+
+/** The visible row that is edited, under the pointer or active, or else the first one. */
+function rowInUse(plants: PlantList, first: number, end: number): typeof kept {
+  const [hovered] = rows.entries().find(([, row]) => row.matches(':hover')) ?? [];
+  const ids = [edited?.id, hovered, plants.plants[plants.active]?.id, plants.plants[first]?.id];
+  return ids
+    .filter((id) => id !== undefined)
+    .map((id) => ({ id, row: plants.rowFrom(id) }))
+    .find(({ row }) => first <= row && row < end);
 }
 
 /** The height of the visible rows, which are below the head. */

@@ -31,7 +31,7 @@ export function isText(text: string): boolean {
 export async function* pagesOf(
   store: PlantStore,
   view: View,
-  options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal'>,
+  options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal' | 'onResponse'>,
 ): AsyncGenerator<Plant[], undefined> {
   const { tag, q = tag } = view;
   const filter = q !== undefined && isText(q) ? { q } : { tag };

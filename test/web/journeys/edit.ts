@@ -101,9 +101,21 @@ inBrowser('a plant that is gone when it is edited leaves the table', async (t) =
   await app.call('DELETE', '/plants/1', { token });
   await press(page, 'Enter');
   await page.locator('#edit-choice').getByText('Someone has deleted “Ficus”').waitFor();
-  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
   assert.equal(await page.locator('#edit-name').inputValue(), 'Mine', 'what was typed stays');
+  await assertNames(page, ['Ficus']); // so that the fields cover no other row
+  await page.getByRole('button', { name: 'Restore and save' }).click();
+  await assertNames(page, ['Mine']);
+  await page.locator('#edit').waitFor({ state: 'hidden' });
+  const { json } = await app.call('GET', '/plants/1', { token });
+  assert.deepEqual(json, { name: 'Mine', tag: 'hall' });
+
+  await edit(page, 'Mine');
+  await page.locator('#edit-name').fill('Mine too');
+  await app.call('DELETE', '/plants/1', { token });
+  await press(page, 'Enter');
+  await page.getByRole('button', { name: 'Restore and save' }).waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
   assert.equal(await page.locator('#edit').isVisible(), false);
 });
 

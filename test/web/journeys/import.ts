@@ -10,6 +10,7 @@ inBrowser('a file is shown, its good rows are added, and the others named and sa
   const store = await openStore(t, { plants: [] });
   const { page, errors } = store;
   await page.getByRole('button', { name: 'Import a file' }).click();
+  await page.locator('#import').waitFor();
   await choose(page, 'plants.csv', 'Name;Tag\nMonstera;indoor\n"Ficus;\n;herbs\nAloe;\n;x\n');
   await page.getByText('plants.csv: 5 rows').waitFor();
   assert.deepEqual(await page.locator('#import-rows tr:first-child td').allTextContents(), [

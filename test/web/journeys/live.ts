@@ -1,108 +1,12 @@
 /**
- * What others do appears by itself, and moves nothing.
+ * What others do appears by itself.
  */
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
-import type { Page, Route } from 'playwright-core';
-import { openPage } from '../../support/browser.ts';
+import type { Route } from 'playwright-core';
 import { idOf } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
-import { assertNames, openBin, press, switchTab, toast } from '../actions.ts';
-import { browser, inBrowser, openStore, shelfNames, type OpenStore } from '../store.ts';
-
-/** Ten times what the page promises: the computer of a test can be slow. */
-const promisedMs = 10_000;
-
-/** The page of bob, another manager, in a browser of his own. */
-async function openAsBob(t: TestContext, { app }: OpenStore): Promise<Page> {
-  const token = await app.token('bob', { role: 'manager' });
-  const { page } = await openPage(await browser(), `${app.address}/#token=${token}`);
-  t.after(() => page.context().close());
-  await page.locator('#rows .row').first().waitFor();
-  return page;
-}
-
-/** Adds a plant with this id on the page. */
-async function add(page: Page, name: string, id: number): Promise<void> {
-  await page.getByRole('button', { name: 'Add plant' }).click();
-  await page.getByRole('textbox', { name: 'Name' }).fill(name);
-  const idField = page.getByRole('textbox', { name: 'Id optional' });
-  if (!(await idField.isVisible())) await page.getByText('Choose the id yourself').click();
-  await idField.fill(String(id));
-  await press(page, 'Enter');
-  await page.locator('#add-done').getByText(`Added “${name}”`).waitFor();
-  await press(page, 'Escape');
-}
-
-/** Where the user of the page sees these things, and what they type. */
-async function viewOf(page: Page, names: readonly string[]) {
-  const rows = names.map((name) => page.locator('#rows .row').filter({ hasText: name }));
-  const boxes = [...rows, page.locator('#edit')].map((each) => each.boundingBox());
-  return {
-    boxes: await Promise.all(boxes),
-    active: await page.locator('#rows .active .name').innerText(),
-    selected: await page.locator('#rows [aria-selected=true] .name').allInnerTexts(),
-    typed: await page.evaluate(
-      '[document.activeElement.id, document.activeElement.value, document.activeElement.selectionStart]',
-    ),
-  };
-}
-
-/** The plants that the tests of positions need: with others above and below. */
-const ivies = Array.from({ length: 200 }, (_, at) => {
-  const id = (at + 1) * 10;
-  return { id, name: `Ivy ${id}.`, tag: '' };
-});
-
-inBrowser('what is added in one browser appears in another, and moves nothing', async (t) => {
-  const store = await openStore(t, { plants: [], context: {} });
-  const { app, page, errors } = store;
-  await app.database.fill(ivies);
-  await page.reload();
-  await page.getByText('200 plants', { exact: true }).waitFor();
-  const bob = await openAsBob(t, store);
-  await page.evaluate(`document.querySelector('#grid').scrollTop = 100 * 44 + 7`);
-  await page.getByRole('checkbox', { name: 'Select Ivy 1030.' }).click();
-  await page.getByRole('checkbox', { name: 'Select Ivy 1050.' }).click({ modifiers: ['Shift'] });
-  await page.getByRole('button', { name: 'Edit Ivy 1070.' }).click();
-  await page.locator('#edit-name:not([readonly])').fill('Typed');
-  await press(page, 'ArrowLeft');
-  const names = ['Ivy 1030.', 'Ivy 1060.', 'Ivy 1090.'];
-  const before = await viewOf(page, names);
-  assert.deepEqual(before.typed, ['edit-name', 'Typed', 4]);
-
-  await add(bob, 'Above', 5);
-  await page.getByText('201 plants', { exact: true }).waitFor({ timeout: promisedMs });
-  assert.deepEqual(await viewOf(page, names), before);
-  await add(bob, 'Below', 5_000);
-  await page.getByText('202 plants', { exact: true }).waitFor({ timeout: promisedMs });
-  const ofBob = await app.token('bob');
-  for (const id of [10, 20, 30]) await app.call('DELETE', `/plants/${id}`, { token: ofBob });
-  await page.getByText('199 plants', { exact: true }).waitFor({ timeout: promisedMs });
-  assert.deepEqual(await viewOf(page, names), before);
-
-  const [start] = before.boxes;
-  await page.mouse.move(300, 300);
-  for (let steps = 0; steps < 10; steps++) {
-    await page.mouse.wheel(0, 10);
-    await app.call('POST', '/plants', { token: ofBob, json: { name: 'Moss', id: 11 + steps } });
-  }
-  await page.getByText('209 plants', { exact: true }).waitFor({ timeout: promisedMs });
-  await until('the wheel has moved the rows as far as it was turned', async () => {
-    const { boxes } = await viewOf(page, names);
-    return boxes[0]?.y === (start?.y ?? 0) - 100;
-  });
-
-  await page.locator('#edit-name').focus();
-  await press(page, 'Enter');
-  await page.locator('#rows').getByText('Typed').waitFor();
-  await page.getByRole('checkbox', { name: 'Select Ivy 1090.' }).click({ modifiers: ['Shift'] });
-  await page.getByText('7 plants selected').waitFor();
-  await page.locator('#grid').focus();
-  await press(page, 'Home');
-  await page.locator('#rows').getByText('Above').waitFor();
-  assert.deepEqual(errors, []);
-});
+import { assertNames, openBin, press, promisedMs, switchTab, toast } from '../actions.ts';
+import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('a row that somebody else changes shows it, also to screen readers', async (t) => {
   const { page, app, errors } = await openStore(t);
@@ -206,6 +110,14 @@ inBrowser(
     await page.locator('#edit-choice').getByText('Someone has deleted “Thymus').waitFor();
     await page.locator('#edit-name:focus').waitFor();
     assert.equal(await name.inputValue(), 'Typed');
+    const restoreAndSave = page.getByRole('button', { name: 'Restore and save' });
+    await restoreAndSave.waitFor();
+    await app.call('POST', '/plants/3/restore', bob);
+    await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
+    await page.locator('#edit-choice:empty').waitFor({ state: 'attached' });
+    await app.call('DELETE', '/plants/3', bob);
+    await restoreAndSave.click();
+    await assertNames(page, ['Monstera deliciosa', 'Fern', 'Typed']);
   },
 );
 

@@ -22,7 +22,7 @@ inBrowser('scrolls to the end of a long list and back, with few rows at a time',
   await page.locator(`#grid[aria-rowcount="${plants + 1}"]`).waitFor();
   await page.getByText('2,000 plants', { exact: true }).waitFor();
   assert.ok((await page.locator('#rows .row').count()) < 60);
-  assert.equal(reads, 9); // the last one finds the end
+  assert.equal(reads, 8); // the last one finds the end
 
   await page.keyboard.press('Home');
   await page.locator('#rows .id').getByText('1', { exact: true }).waitFor();
@@ -71,7 +71,7 @@ inBrowser('a page that is far behind reads its rows again, and moves nothing', a
   });
   await app.database.fill(list);
   await page.reload();
-  await page.getByText('more than 400 plants', { exact: true }).waitFor();
+  await page.getByText('400 plants', { exact: true }).waitFor();
   await page.evaluate(`document.querySelector('#grid').scrollTop = 100 * 44 + 7`);
   await page.getByRole('checkbox', { name: 'Select Ivy 1030.' }).click();
   const shown = page.locator('#rows .row').filter({ hasText: 'Ivy 1030.' });
@@ -84,7 +84,7 @@ inBrowser('a page that is far behind reads its rows again, and moves nothing', a
   let reads = 0;
   page.on('request', (request) => (reads += Number(request.url().includes('/plants?'))));
   await switchTab(page, 'visible');
-  await page.getByText('more than 1,309 plants', { exact: true }).waitFor();
+  await page.getByText('1,309 plants', { exact: true }).waitFor();
   assert.deepEqual(await shown.boundingBox(), before);
   await page.getByText('1 plant selected').waitFor();
   assert.equal(reads, 6);
