@@ -15,7 +15,7 @@ import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantCursor, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { invalidParameter, outcomeUnknown, plantNotFound, type Problem } from '../../problem.ts';
+import { invalidParameter, outcomeUnknown, plantNotFound } from '../../problem.ts';
 import { maxLimit, type RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
@@ -85,7 +85,11 @@ export function plantRoutes(
     const { query, grant } = request;
     const { caller } = grant;
     const { limit, tag, q, sort, count, fields = defaultFields } = query;
-    if (sort !== undefined && limit === undefined) throw limitMissing();
+    // Each read of a sorted list goes through all plants, so a response has the plants of one.
+    if (sort !== undefined && limit === undefined) {
+      const detail = `"limit" is missing. Send a limit with "sort": an integer from 1 to ${maxLimit}.`;
+      throw invalidParameter('limit', detail);
+    }
     if (count === true) {
       const filters = { tag, q, assertWanted: wantedBy(reply.raw) };
       reply.header('total-count', await storage.plants.count(caller, filters));
@@ -96,7 +100,7 @@ export function plantRoutes(
     return lists.send<PlantCursor>(request, reply, {
       query,
       maxBatchItems: 1_000,
-      minBatchItems: sort && limit, // each read goes through all plants, so a page is one
+      minBatchItems: sort && limit,
       read: async ({ after = 0, ...range }) => {
         const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };
@@ -163,12 +167,6 @@ export function plantRoutes(
       return sendJson(reply, JSON.stringify(changes.map(toEntry)));
     },
   );
-}
-
-/** Each page of a sorted list reads all plants, so a list in one response could take as many reads as it has pages. */
-function limitMissing(): Problem {
-  const detail = `"limit" is missing. Send a limit with "sort": an integer from 1 to ${maxLimit}.`;
-  return invalidParameter('limit', detail);
 }
 
 /** Without what the storage does not have: the user of an operator's command, and a plant that was not there before. */
