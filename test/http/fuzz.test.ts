@@ -76,6 +76,8 @@ const verdicts: [line: string, verdict: Verdict, body?: string][] = [
   ['GET http://x/plants?fields=id&fields=name&limit=1000', true],
   ['GET /plants?fields=id,name&tag=%F0%9F%8C%B1&after=0', true],
   ['GET /plants?limit=1001', false],
+  ['GET /plants?sort=name', false],
+  ['GET /plants?sort=-name&limit=1', true],
   ['GET /plants?tag=%C2%85', false],
   ['GET /plants/9007199254740991', true],
   ['GET /plants/9007199254740992', false],

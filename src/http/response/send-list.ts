@@ -20,9 +20,9 @@ import { sendJson } from './send.ts';
  * event `drain` if a response is written in smaller chunks.
  */
 const minChunkChars = 64 * 1024;
-/** Approximate length of a batch, and its minimum number of items. */
+/** Approximate length of a batch. */
 const batchChars = 72 * 1024;
-const minBatchItems = 50; // plants of the maximum size have about `batchChars` together
+const defaultMinBatchItems = 50; // plants of the maximum size have about `batchChars` together
 const firstBatchItems = 128;
 
 /** Memory of a stream: two batches, and the copies that Node makes. A page needs it besides its items. */
@@ -38,8 +38,8 @@ export interface List<Cursor> {
   query: Query & { after?: Cursor };
   /** Maximum number of items in a batch: reading it must not take much longer than other requests. */
   maxBatchItems: number;
-  /** Whether each read goes through the whole list: then a batch is as long as it can be, and a page is one. */
-  readsAll?: boolean;
+  /** Minimum number of items in a batch, however long they are. */
+  minBatchItems?: number | undefined;
   /** The text of the body before, between and after its arrays. */
   frame?: readonly [string, ...string[], string];
   /** Without a cursor, the list begins. */
@@ -110,7 +110,7 @@ export class Lists {
     const { query, frame = ['[', ']'] } = list;
     // A page is sent as a whole, because `Link` comes before its items. So is a body with several arrays.
     const isStream = query.limit === undefined && frame.length === 2;
-    const items = isStream && !list.readsAll ? 0 : (query.limit ?? maxItems);
+    const items = isStream ? 0 : (query.limit ?? maxItems);
     const maxBytes = streamBytes + items * maxItemBytes;
     const key = userKey(request.grant.caller);
     await this.#unread.acquire(key, maxBytes);
@@ -182,12 +182,12 @@ const disconnected = fixedProblem(
 type Reader<Cursor> = (minChars: number) => Promise<Batch<Cursor>>;
 
 function readerOf<Cursor extends string | number>(
-  { query, maxBatchItems, readsAll = false, read }: List<Cursor>,
+  { query, maxBatchItems, minBatchItems = defaultMinBatchItems, read }: List<Cursor>,
   response: ServerResponse,
 ): Reader<Cursor> {
   const assertWanted = wantedBy(response);
   let { after, limit: left = Infinity } = query;
-  let items = readsAll ? maxBatchItems : firstBatchItems;
+  let items = Math.max(minBatchItems, firstBatchItems);
   return async (minChars) => {
     const found: (string[] | undefined)[] = [];
     for (let chars = 0; chars < minChars && left > 0;) {
@@ -195,10 +195,8 @@ function readerOf<Cursor extends string | number>(
       const limit = Math.min(left, items, maxBatchItems);
       const { arrays, next }: Batch<Cursor> = await read({ after, limit, assertWanted });
       const length = arrays.join().length;
-      if (!readsAll) {
-        items = Math.max(minBatchItems, Math.floor((batchChars * limit) / length));
-        if (length > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
-      }
+      items = Math.max(minBatchItems, Math.floor((batchChars * limit) / length));
+      if (length > 2 * batchChars && limit > minBatchItems) continue; // read fewer items
       for (const [at, text] of arrays.entries()) if (text !== '') (found[at] ??= []).push(text);
       chars += length;
       left = next === undefined ? 0 : left - limit;

@@ -38,7 +38,7 @@ const sort = Type.Optional(
     enum: [...sorts],
     description: 'one of name and -name',
     meaning:
-      'Sorts the plants by name without regard to case and accents, as `q` compares texts, and plants with the same name by id. Without it, they are in ascending order of id. The service searches all plants that the user has access to for each page, and without `limit` for each 1,000 plants.',
+      'Sorts the plants by name without regard to case and accents, as `q` compares texts, and plants with the same name by id. Without it, they are in ascending order of id. The service searches all plants that the user has access to for each page, so it needs a `limit`.',
   }),
 );
 

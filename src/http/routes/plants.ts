@@ -15,8 +15,8 @@ import { defaultFields, isShort, plantJson } from '../../plants/lists.ts';
 import type { OwnedPlant, PlantCursor, PlantQuery } from '../../plants/plant-storage.ts';
 import { plantFields, textsOf } from '../../plants/fields.ts';
 import type { PlantField } from '../../plants/plant.ts';
-import { outcomeUnknown, plantNotFound } from '../../problem.ts';
-import type { RouteOptions } from './operation.ts';
+import { invalidParameter, outcomeUnknown, plantNotFound } from '../../problem.ts';
+import { maxLimit, type RouteOptions } from './operation.ts';
 import { plantOperations as operations } from './plant-schemas.ts';
 import { idempotencyKey } from '../request/idempotency-key.ts';
 import { conditionOf, isCurrent, sendNotModified, setEntityTag } from '../request/conditions.ts';
@@ -84,7 +84,12 @@ export function plantRoutes(
   routes.get('/plants', optionsOf(operations.listPlants, readPage), async (request, reply) => {
     const { query, grant } = request;
     const { caller } = grant;
-    const { tag, q, sort, count, fields = defaultFields } = query;
+    const { limit, tag, q, sort, count, fields = defaultFields } = query;
+    // Each read of a sorted list goes through all plants, so a response has the plants of one.
+    if (sort !== undefined && limit === undefined) {
+      const detail = `"limit" is missing. Send a limit with "sort": an integer from 1 to ${maxLimit}.`;
+      throw invalidParameter('limit', detail);
+    }
     if (count === true) {
       const filters = { tag, q, assertWanted: wantedBy(reply.raw) };
       reply.header('total-count', await storage.plants.count(caller, filters));
@@ -95,7 +100,7 @@ export function plantRoutes(
     return lists.send<PlantCursor>(request, reply, {
       query,
       maxBatchItems: 1_000,
-      readsAll: sort !== undefined,
+      minBatchItems: sort && limit,
       read: async ({ after = 0, ...range }) => {
         const { json, next } = await storage.plants.list(caller, { after, ...range, ...filter });
         return { arrays: [json], next };

@@ -149,6 +149,8 @@ function judgeParameters({ operation, values, query }: Match): Verdict[] {
     const decoded = decode(name) ?? '';
     texts.set(decoded, [...(texts.get(decoded) ?? []), decode(value.join('='))]);
   }
+  const isSorted = texts.has('sort') && operation.operationId === 'listPlants';
+  if (isSorted && !texts.has('limit')) verdicts.push(false); // as the description of `sort` says
   if (texts.has('sort') && texts.has('after')) verdicts.push(undefined); // the cursor is of one order
   return [...verdicts, ...Array.from(texts, ([name, all]) => judgeValue(operation, name, all))];
 }
