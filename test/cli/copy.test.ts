@@ -94,7 +94,7 @@ describe('copy', () => {
       await empty.add('stores', [[1, 'main', 0, 1, 0]]);
       await empty.add('users', [[1, 1, 'alice', 'member', null, 0]]);
       await empty.add('tokens', [
-        [1, hashToken(token), 1, 'plants:read', '', 0, null, null, null, null],
+        [1, hashToken(token), 1, 'plants:read', '', 0, null, null, null, null, null, '', null],
       ]);
       assert.equal(await status(), 401);
     });

@@ -16,7 +16,7 @@ export async function restoreTokens(
   tokens: readonly string[],
 ): Promise<void> {
   const times = [Date.now(), null, null, null];
-  const columns = [formatScopes(defaultScopes), 'restored', ...times, null];
+  const columns = [formatScopes(defaultScopes), 'restored', ...times, null, null, '', null];
   await addRows(url, {
     tokens: tokens.map((token) => [store, hashToken(token), user, ...columns]),
   });
