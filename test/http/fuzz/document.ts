@@ -215,7 +215,7 @@ function judgeBody(request: Request, { requestBody }: Operation): Verdict {
   if (texts.some((text) => typeof text === 'string' && isRefused(text))) return false;
   // Repeated keys, other spellings of a number, times and URLs have rules that no schema has.
   const isCanonical = JSON.stringify(value) === Buffer.from(body, 'latin1').toString();
-  return isCanonical && type in requestBody.content && !/expiresAt|url/.test(body)
+  return isCanonical && type in requestBody.content && !/expiresAt|renewableUntil|url/.test(body)
     ? true
     : undefined;
 }
