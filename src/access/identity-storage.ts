@@ -39,7 +39,8 @@ export interface IdentityStorage {
   /**
    * Revokes a token, which every process refuses from the next request on (tables/grants.ts of each engine). Resolves
    * to the revoked token, whose `revokedAtMs` a second call does not change, or to undefined if there is none. With
-   * `by`, revokes only a token of the same user that `by` can revoke (`assertCanRevoke` in own-tokens.ts).
+   * `by`, revokes only a token of the same user that `by` can revoke (`assertCanRevoke` in own-tokens.ts) or, if `by` is of a
+   * manager with `users:write`, of any user of the store.
    */
   revokeToken(
     id: string,

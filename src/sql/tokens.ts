@@ -20,7 +20,7 @@ import {
 import { hashToken, makeSalt, makeToken, rangeOf, tokenId } from '../access/token.ts';
 import { Problem } from '../problem.ts';
 import { sql, type Query } from './statement.ts';
-import { assertManager, ensureUser, isAuthorManager, userSql } from './users.ts';
+import { assertManager, ensureUser, isAuthorManager, isManager, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
 const tokenColumns =
@@ -185,8 +185,9 @@ export const tokenWrites = {
         if (row === undefined) return { result: undefined };
         const { record, owner, line } = readRecord(row);
         if (by !== undefined && owner !== by.caller.user) {
-          if (!by.caller.scopes.has('users:write')) return { result: undefined };
-          assertManager(by.caller.identified, author);
+          const { identified, scopes } = by.caller;
+          const isAllowed = scopes.has('users:write') && isManager(identified, author);
+          if (!isAllowed) return { result: undefined };
         } else if (by !== undefined) assertCanRevoke(by, { ...record, line });
         if (record.revokedAtMs !== undefined) return { result: record };
         const tag = formatScopes(record.scopes);

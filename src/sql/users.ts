@@ -289,11 +289,14 @@ export function isAuthorManager(store: number, by: Identified | undefined): Quer
   return [userSql.isManager, [store, by?.[2] ?? 0]];
 }
 
-/** Throws unless the author is a manager now, by the claims of a JWT or the row of `isAuthorManager`. */
+/** Whether the author is a manager now, by the claims of a JWT or the row of `isAuthorManager`. */
+export function isManager([, , , claims]: Identified, row: Row | undefined): boolean {
+  return claims?.role === undefined ? row !== undefined : claims.role === 'manager';
+}
+
+/** Throws unless the author is a manager now. */
 export function assertManager(by: Identified | undefined, row: Row | undefined): void {
-  const [, , , claims] = by ?? [];
-  const isManager = claims?.role === undefined ? row !== undefined : claims.role === 'manager';
-  if (by !== undefined && !isManager) throw managerRequired();
+  if (by !== undefined && !isManager(by, row)) throw managerRequired();
 }
 
 /** Users cannot leave a store without managers. Operators can. */

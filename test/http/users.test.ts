@@ -265,9 +265,7 @@ itOnce('a manager revokes what they gave, and nobody revokes tokens of others', 
   const given = await ann('POST', '/users/bob/tokens');
   const { id } = given.json as { id: string };
   const carol = await user('carol', { scopes });
-  assert.equal((await carol('DELETE', `/tokens/${id}`)).status, 403);
-  const dave = await user('dave');
-  assert.equal((await dave('DELETE', `/tokens/${id}`)).status, 404);
+  assert.equal((await carol('DELETE', `/tokens/${id}`)).status, 404);
   assert.equal((await ann('DELETE', `/tokens/${id}`)).status, 204);
   assert.equal((await as(tokenIn(given))('GET', '/plants')).status, 401);
 });
