@@ -169,6 +169,19 @@ describe('the text of a file', () => {
     });
   }
 
+  it('is refused if it is damaged UTF-8, rather than read as another encoding', () => {
+    const damaged = Buffer.concat([bytesOf('name\nMüller\r\nM'), Buffer.of(0xfc), bytesOf('ller')]);
+    const cut = bytesOf('name\r\nKüche\nŽito 日本').subarray(0, -1);
+    const marked = bytesOf('\u{feff}name\n\nM');
+    for (const bytes of [damaged, cut, Buffer.concat([marked, Buffer.of(0xfc)])]) {
+      assert.throws(() => readFile(new Uint8Array(bytes)), {
+        name: 'InvalidFile',
+        message:
+          /^The file is UTF-8, but line 3 has a damaged character, or the file is cut there\. /,
+      });
+    }
+  });
+
   it('is refused if it is no text, or empty', () => {
     for (const bytes of [bytesOf('name\nn\0'), Uint8Array.of(0xe9, 0), bytesOf(' \n')]) {
       assert.throws(() => readFile(bytes), InvalidFile);
