@@ -68,6 +68,17 @@ describe('a CSV file', () => {
     ]);
   });
 
+  it('has no header below a row that is as wide, because that can be a plant', () => {
+    for (const text of ['Fern\nRose\nName\nOak\n', 'Fern;herbs\nTag;Name\nOak;\n']) {
+      const table = tableIn(text);
+      assert.deepEqual([table.header, table.columns], [0, {}], text);
+      assert.deepEqual(
+        omissionsOf({ ...table, header: undefined, columns: { name: 0, tag: 1 } }),
+        [],
+      );
+    }
+  });
+
   it('has no name until somebody chooses its column', () => {
     for (const header of ['Bezeichnung;Tag', 'Monstera;indoor', 'name;name', 'tag;id']) {
       assert.equal(tableIn(`Liste\n\n${header}\nx;y\n`).columns.name, undefined, header);
