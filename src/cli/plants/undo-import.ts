@@ -119,7 +119,9 @@ function append(file: string, ...lines: readonly (Partial<Line> | Done)[]): void
     }
   } catch (cause) {
     const isLink = systemCode(cause) === 'ELOOP';
-    const reason = isLink ? 'it is a symbolic link' : systemReason(cause, 'there is no folder');
+    const reason = isLink
+      ? 'it is a symbolic link'
+      : systemReason(cause, 'the folder does not exist');
     if (reason === undefined) throw cause;
     throw new Refusal(printable(`Cannot write ${recordOf(file)}: ${reason}.`), { cause });
   }

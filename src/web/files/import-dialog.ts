@@ -182,6 +182,11 @@ function tell(text: string): void {
 /** Undoes all that an import has done. A second time, there is nothing left. */
 async function undo(all: ImportOutcome[]): Promise<void> {
   const closeMessage = toast(sentence`Undoing the import of ${countOf(all.length, 'plant')} …`);
+  if (all === undoable) {
+    // With the same keys, the service would not add again what is undone.
+    left = 0;
+    show('import-continue', false);
+  }
   let [undone, kept] = [0, 0];
   try {
     for await (const { isUndone } of undoImport(store, all, concurrency)) {
@@ -195,12 +200,7 @@ async function undo(all: ImportOutcome[]): Promise<void> {
   const rest =
     kept > 0 ? ` ${countOf(kept, 'plant')} changed since then, and stay as they are.` : '';
   const text = `Undid the import of ${countOf(undone, 'plant')}.${rest}`;
-  if (all === undoable) {
-    setText('import-done', text);
-    // With the same keys, the service would not add again what was undone.
-    left = 0;
-    show('import-continue', false);
-  }
+  if (all === undoable) setText('import-done', text);
   if (!dialog.open) toast(text);
   all.length = 0;
   show('import-undo', undoable.length > 0);
