@@ -491,8 +491,12 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         assert.equal((await findUser(storage, store, 'alice')).role, again.role);
         assert.deepEqual(await storage.users.list(store, { limit: 1 }), [
           {
-            ...{ store, user: 'alice', id: caller.user, role: role ?? 'member' },
-            ...{ activeTokens: 1, lastUsedAtMs: undefined },
+            store,
+            user: 'alice',
+            id: caller.user,
+            role: role ?? 'member',
+            activeTokens: 1,
+            lastUsedAtMs: undefined,
           },
         ]);
       }
@@ -514,7 +518,7 @@ interface OwnOptions {
 async function createOwn({ identity }: Storage, by: Grant, options: OwnOptions = {}) {
   const hash = randomBytes(tokenHashBytes);
   const usual = { scopes: defaultScopes, label: '', createdAtMs: 1, expiresAtMs: undefined };
-  await identity.createOwnToken(by, { hash, ...usual, ...options });
+  await identity.createOwnToken(by, { hash, salt: '', ...usual, ...options });
   return { id: tokenId(hash, by.caller.store), tokenHash: hash };
 }
 

@@ -280,7 +280,7 @@ const User = Type.Object(
 
 const UserRole = Type.Object(
   { user: Text('Whose role it is.'), role: Role },
-  { description: 'A user and their role.', examples: [{ user: 'ann', role: 'member' }] },
+  { description: 'A user and their role.', examples: [{ user: 'bob', role: 'member' }] },
 );
 
 const Decision = Type.Object(
@@ -306,7 +306,7 @@ const Access = Type.Object(
         user: 'bob',
         plant: 42,
         owner: 'alice',
-        read: { allowed: true, rule: 'share-for-reading' },
+        read: { allowed: true, rule: 'share' },
         write: { allowed: false, rule: 'share-for-reading' },
       },
     ],

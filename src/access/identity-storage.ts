@@ -79,7 +79,7 @@ export interface TokenQuery {
   limit: number;
 }
 
-export interface StoredToken extends Omit<OwnToken, 'hash'> {
+export interface StoredToken extends Omit<OwnToken, 'hash' | 'salt'> {
   revokedAtMs: number | undefined;
   /** To the minute; undefined if it was never used. */
   lastUsedAtMs: number | undefined;

@@ -22,6 +22,8 @@ export interface OwnToken {
   renewableUntilMs?: number | undefined;
   /** How many tokens an invitation can create. */
   uses?: number | undefined;
+  /** Random (token.ts). */
+  salt: string;
 }
 
 /** Maximum number of tokens that an invitation can create, and how long it is valid. */
@@ -34,6 +36,7 @@ export type CountedToken = readonly [
   createdAt: number,
   expiresAt: number | null,
   revokedAt: number | null,
+  uses: number | null,
 ];
 
 /**
@@ -43,15 +46,19 @@ export type CountedToken = readonly [
 export function tokensToDelete(
   tokens: readonly CountedToken[],
   nowMs: number,
+  isInvitation: boolean,
 ): Uint8Array[] | Problem {
-  const ended = tokens.filter(([, , expiresAt, revokedAt]) => {
+  const hasEnded = ([, , expiresAt, revokedAt, uses]: CountedToken) => {
     const times = { expiresAtMs: expiresAt ?? undefined, revokedAtMs: revokedAt ?? undefined };
-    return stateOf(times, nowMs) !== 'active';
-  });
-  if (tokens.length - ended.length >= maxActiveTokens) {
+    return uses === 0 || stateOf(times, nowMs) !== 'active';
+  };
+  const ended = tokens.filter(hasEnded);
+  // Invitations are counted apart, so that one can create as many tokens as a user can have.
+  const alike = tokens.filter((token) => (token[4] !== null) === isInvitation && !hasEnded(token));
+  if (alike.length >= maxActiveTokens) {
     return new Problem(
       'too-many-tokens',
-      `You have reached the maximum of ${maxActiveTokens} active tokens. Revoke one that you do not need.`,
+      `The user has the maximum of ${maxActiveTokens} active tokens. Revoke one that is not needed.`,
     );
   }
   const newestFirst = ended.toSorted(([, a], [, b]) => b - a);

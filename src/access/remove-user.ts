@@ -19,21 +19,27 @@ export async function ownsPlants({ plants }: Storage, user: Identity): Promise<b
  * again in each round, and throws if there is no heir and one is needed. Resolves to the number of plants.
  *
  * Each step can be repeated, so another call continues an interrupted one. It also gives away a plant that arrived after the
- * removal of its owner. A store is never left without managers by one of them (`last-manager`).
+ * removal of its owner. `assertWanted` is called before each batch of plants: two processes that remove two users who get the
+ * plants of each other would move them forever. A store is never left without managers by one of them (`last-manager`).
  */
 export async function removeUser(
   { users }: Storage,
   user: Identity,
   findHeir: () => Promise<Identity | undefined>,
   author?: Author,
+  assertWanted = () => {},
 ): Promise<number> {
+  if (author !== undefined) await users.beginRemoval(user, author);
   let moved = 0;
   // Repeats if a plant or a share was added meanwhile, or if the heir was removed.
   do {
     const heir = await findHeir();
     await inBatches(() => users.endAccess(user, Date.now(), batchRows, author));
     if (heir !== undefined) {
-      moved += await inBatches(() => users.movePlants(user, heir.user, batchRows, author));
+      moved += await inBatches(() => {
+        assertWanted();
+        return users.movePlants(user, heir.user, batchRows, author);
+      });
     }
   } while (!(await users.remove(user, Date.now(), author)));
   return moved;

@@ -13,6 +13,7 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const prefix = 'plant_';
 const storeChars = 9; // 62^9 is the first power above 2^53
 const secretBytes = 32;
+const saltBytes = 16;
 const secretChars = 43; // 62^43 the first above 2^256
 const checksumChars = 6; // and 62^6 the first above 2^32
 const tokenChars = prefix.length + storeChars + secretChars + checksumChars;
@@ -39,12 +40,17 @@ export function makeToken(store: number): string {
 }
 
 /**
- * The token that the same request with the same token creates again: an HMAC (RFC 2104) with that token as its key. Without
- * the token, nobody can compute it, not even with the database.
+ * The token that the same request with the same token creates again: an HMAC (RFC 2104) with that token as its key. With the
+ * token or the database alone, nobody can compute it: the request has a salt that only the database has.
  */
 export function deriveToken(store: number, token: string, request: readonly string[]): string {
   const hmac = createHmac('sha256', token).update(JSON.stringify(request));
   return tokenWith(store, hmac.digest());
+}
+
+/** What `deriveToken` gets, besides the request: new for each token. */
+export function makeSalt(): string {
+  return randomBytes(saltBytes).toString('base64url');
 }
 
 function tokenWith(store: number, bytes: Buffer): string {

@@ -3,7 +3,8 @@ import { fixedProblem } from '../problem.ts';
 
 /**
  * The users and stores of a storage (storage.ts), for its operators and for managers, who are the `author` of what they change.
- * A manager can change what leaves another one: otherwise the methods reject with `last-manager`.
+ * `setRole` and `beginRemoval` reject with `last-manager` if the store would have none left, and with `manager-required` if the
+ * author is none any more.
  *
  * A removed user keeps their row, so that a write in progress never refers to a user who does not exist. No method
  * returns removed users, except `find`. A new token for the name makes them a new user, who is a member.
@@ -25,6 +26,9 @@ export interface UserStorage {
    * Sets the role of a user. Resolves to whether there is one with this name.
    */
   setRole(by: Caller, user: string, role: Role, request?: string): Promise<boolean>;
+
+  /** The first step of a removal by a manager: decides whether they can, and makes the user a member. */
+  beginRemoval(user: Identity, author: Author): Promise<void>;
 
   /**
    * Revokes all tokens of the user except that of the author, removes their webhooks, ends the shares that they give, and about `limit` shares that they receive.
@@ -48,6 +52,11 @@ export interface UserStorage {
 export const lastManager = fixedProblem(
   'last-manager',
   'This user is the last manager of the store. Make another user a manager first.',
+);
+
+export const managerRequired = fixedProblem(
+  'manager-required',
+  'Only managers of the store can do this. Ask one of them, or the operator of this service.',
 );
 
 /** Who writes. A write of an operator has no author. */

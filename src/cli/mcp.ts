@@ -96,10 +96,11 @@ function addReadingTools(add: AddTool, store: PlantStore): void {
       after: Type.Optional(id),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxFound, default: 20 })),
     },
-    async ({ text, tag: whole, limit = 20, after }) => {
+    async ({ text, limit = 20, ...where }) => {
       const plants = [];
-      const [q, tag] = [text || undefined, whole || undefined]; // models send empty arguments
-      const query = { q, tag, after, fields: plantFields, pageSize: limit + 1 };
+      // Models send empty arguments.
+      const wanted = { ...where, q: text || undefined, tag: where.tag || undefined };
+      const query = { ...wanted, fields: plantFields, pageSize: limit + 1 };
       for await (const plant of store.list(query)) {
         if (plants.length === limit) return { plants, hasMore: true };
         plants.push(plant);

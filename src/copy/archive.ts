@@ -33,7 +33,7 @@ export const copiedColumns: Record<Table, readonly string[]> = {
   idempotency_keys: names('store key_hash user_id fingerprint plant position at'),
   shares: names('store owner user_name access since'),
   tokens: names(
-    'store hash user_id scopes label created_at expires_at revoked_at last_used_at family renewable_until uses',
+    'store hash user_id scopes label created_at expires_at revoked_at last_used_at family renewable_until salt uses',
   ),
   webhooks: webhookColumns,
 };

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import type * as TypeBox from '@sinclair/typebox';
 
-export const { Type, OptionalKind }: typeof TypeBox = createRequire(import.meta.url)(
+export const { KindGuard, OptionalKind, Type }: typeof TypeBox = createRequire(import.meta.url)(
   '@sinclair/typebox',
 );
 

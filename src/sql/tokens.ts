@@ -1,7 +1,7 @@
 /**
  * Tokens on both engines, and the users who are created with them.
  */
-import { formatScopes, parseScopes, type Grant, type Role } from '../access/access.ts';
+import { formatScopes, parseScopes, stateOf, type Grant, type Role } from '../access/access.ts';
 import type {
   IdentityStorage,
   NewToken,
@@ -17,10 +17,10 @@ import {
   type CountedToken,
   type OwnToken,
 } from '../access/own-tokens.ts';
-import { hashToken, makeToken, rangeOf, tokenId } from '../access/token.ts';
+import { hashToken, makeSalt, makeToken, rangeOf, tokenId } from '../access/token.ts';
 import { Problem } from '../problem.ts';
 import { sql, type Query } from './statement.ts';
-import { ensureUser, userSql } from './users.ts';
+import { assertManager, ensureUser, isAuthorManager, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
 
 const tokenColumns =
@@ -61,16 +61,18 @@ export const tokenSql = {
     SELECT ${tokenColumns} FROM plant_store.tokens WHERE store = $1 AND hash = $2`,
   add: sql`
     INSERT INTO plant_store.tokens
-      (store, hash, user_id, family, scopes, label, created_at, expires_at, renewable_until, uses)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+      (store, hash, user_id, family, scopes, label, created_at, expires_at, renewable_until, uses,
+       salt)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
   spend: sql`UPDATE plant_store.tokens SET uses = uses - 1 WHERE store = $1 AND hash = $2`,
+  setSalt: sql`UPDATE plant_store.tokens SET salt = $3 WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
   listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
   listUser: sql<RecordRow>`
     ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
   countOwn: sql<CountedToken>`
-    SELECT hash, created_at, expires_at, revoked_at FROM ${byUser}
+    SELECT hash, created_at, expires_at, revoked_at, uses FROM ${byUser}
     WHERE store = $1 AND user_id = (
       SELECT users.id FROM plant_store.users WHERE users.store = $1 AND users.name = $2)
     ORDER BY hash LIMIT ${maxCountedTokens}`,
@@ -85,6 +87,7 @@ export const tokenWrites = {
     store: number,
     { user: name, role, expiresAtMs, ...token }: Omit<NewToken, 'store'>,
     hash: Uint8Array,
+    salt: string,
   ) =>
     writeOf({
       store,
@@ -96,7 +99,7 @@ export const tokenWrites = {
       decide([committed, [found], [last]]) {
         if (committed.length > 0) return { result: undefined }; // by an earlier attempt
         const { user, writes, entries } = ensureUser({ store, name, found, last }, role);
-        const added = addToken(store, user, null, { ...token, expiresAtMs, hash });
+        const added = addToken(store, user, null, { ...token, expiresAtMs, hash, salt });
         return {
           result: undefined,
           writes: () => [...writes, added.write],
@@ -123,21 +126,26 @@ export const tokenWrites = {
         [userSql.find, [store, name]],
         [userSql.lastUser, [store]],
         [tokenSql.countOwn, [store, name]],
+        isAuthorManager(store, by),
       ],
-      decide([[earlier], [own], [found], [last], tokens]) {
+      decide([[earlier], [own], [found], [last], tokens, [author]]) {
+        if (other !== undefined) assertManager(by, author);
         if (earlier !== undefined) return { result: repeated(storedToken(earlier), token) };
-        const [line, uses] = own === undefined ? [null, null] : [own[8], own[7]];
+        const uses = own?.[7] ?? null;
         if (uses === 0) throw invitationUsed();
-        const ended = tokensToDelete(tokens, token.createdAtMs);
+        const ended = tokensToDelete(tokens, token.createdAtMs, token.uses !== undefined);
         if (ended instanceof Problem) throw ended;
         const { user, writes, entries } = ensureUser({ store, name, found, last });
-        const added = addToken(store, user, lineOf(token, uses, line), token);
+        const added = addToken(store, user, lineOf(own, token), token);
         const spent: Query = [tokenSql.spend, [store, tokenHash]];
+        const salted: Query = [tokenSql.setSalt, [store, tokenHash, token.salt]];
         return {
           result: undefined,
           writes: () => [
             ...writes,
             [tokenSql.deleteOwn, [store, ended]],
+            // A key whose token is deleted would otherwise create it again, even if it was revoked.
+            ...(ended.length === 0 ? [] : [salted]),
             ...(uses === null ? [] : [spent]),
             added.write,
           ],
@@ -146,14 +154,12 @@ export const tokenWrites = {
       },
     });
 
-    /** A token for another user, and one that takes the place of an invitation or of the token of a device, is not below it. */
-    function lineOf(
-      { renewableUntilMs, uses }: OwnToken,
-      left: number | null,
-      line: string | null,
-    ) {
+    /** A token for another user, and one that takes the place of an invitation or a renewable token, is not below it. */
+    function lineOf(own: TokenRow | undefined, { renewableUntilMs }: OwnToken): string | null {
       if (name !== userName) return null;
-      const isInPlace = left !== null || (renewableUntilMs !== undefined && uses === undefined);
+      const [line, renewable, uses] =
+        own === undefined ? [null, null, null] : [own[8], own[6], own[7]];
+      const isInPlace = uses !== null || (renewable !== null && renewableUntilMs !== undefined);
       return isInPlace ? line : lineBelow(line, parent);
     }
   },
@@ -171,12 +177,17 @@ export const tokenWrites = {
       store,
       by: by?.caller.identified,
       request,
-      reads: [[tokenSql.findById, [store, first, last]]],
-      decide([[row]]) {
+      reads: [
+        [tokenSql.findById, [store, first, last]],
+        isAuthorManager(store, by?.caller.identified),
+      ],
+      decide([[row], [author]]) {
         if (row === undefined) return { result: undefined };
         const { record, owner, line } = readRecord(row);
-        if (by !== undefined && owner !== by.caller.user) return { result: undefined };
-        if (by !== undefined) assertCanRevoke(by, { ...record, line });
+        if (by !== undefined && owner !== by.caller.user) {
+          if (!by.caller.scopes.has('users:write')) return { result: undefined };
+          assertManager(by.caller.identified, author);
+        } else if (by !== undefined) assertCanRevoke(by, { ...record, line });
         if (record.revokedAtMs !== undefined) return { result: record };
         const tag = formatScopes(record.scopes);
         return {
@@ -209,25 +220,26 @@ function repeated(earlier: StoredToken, wanted: OwnToken): StoredToken {
     renewableUntilMs,
     expiresAtMs,
     uses,
-  }: Omit<OwnToken, 'hash'>) =>
+  }: Omit<OwnToken, 'hash' | 'salt'>) =>
     [
       scopes.join(),
       label,
       renewableUntilMs,
       uses === undefined ? expiresAtMs : 'invitation',
     ].join();
-  if (termsOf(earlier) === termsOf(wanted)) return earlier;
+  const isActive = stateOf(earlier, wanted.createdAtMs) === 'active';
+  if (isActive && termsOf(earlier) === termsOf(wanted)) return earlier;
   throw new Problem(
     'idempotency-key-reused',
-    'The "Idempotency-Key" was used for a token with other terms. Use a new key, or send the first request again.',
+    'The "Idempotency-Key" was used for a token that has other terms or has ended. Use a new key.',
   );
 }
 
 function addToken(store: number, user: number, line: string | null, token: OwnToken) {
-  const { hash, label, createdAtMs, expiresAtMs, renewableUntilMs, uses } = token;
+  const { hash, label, createdAtMs, expiresAtMs, renewableUntilMs, uses, salt } = token;
   const scopes = formatScopes(token.scopes);
   const times = [createdAtMs, expiresAtMs ?? null, renewableUntilMs ?? null];
-  const values = [store, hash, user, line, scopes, label, ...times, uses ?? null];
+  const values = [store, hash, user, line, scopes, label, ...times, uses ?? null, salt];
   const write: Query = [tokenSql.add, values];
   const name = tokenId(hash, store);
   return { write, entry: { event: 'token-created', owner: user, name, tag: scopes } as const };
@@ -242,7 +254,7 @@ export function openTokens(engine: Engine): TokenStorage {
       const store = await engine.ensureStore(storeName);
       const text = makeToken(store);
       const hash = hashToken(text);
-      await engine.write('createToken', store, token, hash);
+      await engine.write('createToken', store, token, hash, makeSalt());
       return { token: text, id: tokenId(hash, store) };
     },
 
@@ -273,7 +285,7 @@ const noTokens = { first: noHash, last: noHash };
 /** The record of a token, the number of its user, and its line. */
 function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line: string | null } {
   const [number, hash, store, user, role, owner, ...token] = row;
-  const record = { id: tokenId(hash, number), store, user, role, ...storedToken(token) };
+  const record = { store, user, role, id: tokenId(hash, number), ...storedToken(token) };
   return { record, owner, line: token[8] };
 }
 
@@ -283,7 +295,13 @@ function storedToken(row: TokenRow): StoredToken {
     typeof value === 'number' ? value : undefined,
   );
   return {
-    ...{ scopes: parseScopes(scopes), label, createdAtMs, expiresAtMs, revokedAtMs },
-    ...{ lastUsedAtMs, renewableUntilMs, uses },
+    scopes: parseScopes(scopes),
+    label,
+    createdAtMs,
+    expiresAtMs,
+    revokedAtMs,
+    lastUsedAtMs,
+    renewableUntilMs,
+    uses,
   };
 }

@@ -3,11 +3,16 @@
  */
 import type { Identified, Identity, Role, ShareAccess } from '../access/access.ts';
 import { tokenId } from '../access/token.ts';
-import { lastManager, type Author, type UserStorage } from '../access/user-storage.ts';
+import {
+  lastManager,
+  managerRequired,
+  type Author,
+  type UserStorage,
+} from '../access/user-storage.ts';
 import type { NewEntry } from '../log/change-log.ts';
 import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
-import { sql, type Query } from './statement.ts';
+import { sql, type Query, type Row } from './statement.ts';
 import { webhookSql } from './webhooks.ts';
 import { writeOf, type Engine } from './write.ts';
 
@@ -68,6 +73,10 @@ export const userSql = {
     ORDER BY owner, id LIMIT $3`,
   isActive: sql`
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role IS NOT NULL`,
+  roleOf: sql<readonly [role: Role | null]>`
+    SELECT role FROM plant_store.users WHERE store = $1 AND id = $2`,
+  isManager: sql`
+    SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role = 'manager'`,
   /** Two managers: if there is no second one, a manager is the last. */
   managers: sql<readonly [user: number]>`
     SELECT id FROM plant_store.users WHERE store = $1 AND role = 'manager' ORDER BY id LIMIT 2`,
@@ -140,13 +149,39 @@ export const userWrites = {
       reads: [
         [userSql.find, [store, name]],
         [userSql.managers, [store]],
+        isAuthorManager(store, by),
       ],
-      decide([[found], managers]) {
+      decide([[found], managers, [author]]) {
+        assertManager(by, author);
         const [user, before = null] = found ?? [];
         if (user === undefined || before === null) return { result: false };
         if (role !== 'manager') assertNotLast(user, managers);
         const { writes, entries } = ensureUser({ store, name, found, last: undefined }, role);
         return { result: true, writes: () => writes, entries };
+      },
+    }),
+
+  /** The decision of a manager to remove a user, who is a member from here on. */
+  beginRemoval: ({ store, user }: Identity, { by, request }: Author) =>
+    writeOf({
+      store,
+      by,
+      request,
+      reads: [
+        [userSql.managers, [store]],
+        [userSql.roleOf, [store, user]],
+        isAuthorManager(store, by),
+      ],
+      decide([managers, [[role] = [null]], [author]]) {
+        assertManager(by, author);
+        assertNotLast(user, managers);
+        if (role !== 'manager') return { result: undefined };
+        const tag = 'member';
+        return {
+          result: undefined,
+          writes: () => [[userSql.setRole, [store, user, tag]]],
+          entries: [{ event: 'role-changed', owner: user, tag }],
+        };
       },
     }),
 
@@ -165,10 +200,8 @@ export const userWrites = {
         [userSql.findActiveTokens, [store, user, kept]],
         [userSql.findGiven, [store, user]],
         [userSql.findReceived, [store, user, limit]],
-        [userSql.managers, [store]],
       ],
-      decide([tokens, given, received, managers]) {
-        if (by !== undefined) assertNotLast(user, managers);
+      decide([tokens, given, received]) {
         const shares = [...given, ...received];
         const owners = received.map(([owner]) => owner);
         return {
@@ -233,10 +266,8 @@ export const userWrites = {
         [userSql.ownsAnything, [store, user]],
         [userSql.isActive, [store, user]],
         [userSql.findActiveTokens, [store, user, noHash]],
-        [userSql.managers, [store]],
       ],
-      decide([owned, [active], tokens, managers]) {
-        if (by !== undefined) assertNotLast(user, managers);
+      decide([owned, [active], tokens]) {
         if (owned.length > 0) return { result: false };
         if (active === undefined) return { result: true };
         return {
@@ -253,6 +284,17 @@ export const userWrites = {
 };
 
 const noHash = Buffer.alloc(0);
+
+export function isAuthorManager(store: number, by: Identified | undefined): Query {
+  return [userSql.isManager, [store, by?.[2] ?? 0]];
+}
+
+/** Throws unless the author is a manager now, by the claims of a JWT or the row of `isAuthorManager`. */
+export function assertManager(by: Identified | undefined, row: Row | undefined): void {
+  const [, , , claims] = by ?? [];
+  const isManager = claims?.role === undefined ? row !== undefined : claims.role === 'manager';
+  if (by !== undefined && !isManager) throw managerRequired();
+}
 
 /** Users cannot leave a store without managers. Operators can. */
 function assertNotLast(user: number, managers: readonly (readonly [user: number])[]): void {
@@ -308,6 +350,7 @@ export function openUsers(engine: Engine): UserStorage {
 
     setRole: ({ store, identified }, ...args) =>
       engine.write('setRole', store, args[0], args[1], identified, args[2]),
+    beginRemoval: (...args) => engine.write('beginRemoval', ...args),
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
     remove: (...args) => engine.write('removeUser', ...args),

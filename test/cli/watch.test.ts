@@ -79,9 +79,9 @@ it('prints a line of JSON for each change in a pipe, and continues where it has 
   assert.deepEqual([status, cursor], [0, deleted.after]);
 
   for (const wrong of ['garbage', `${cursor}\n`]) {
-    const { status, stderr } = await run(['plants', 'watch', '--after', wrong]);
-    assert.equal(status, 2);
-    assert.match(stderr, /Use a cursor that an earlier watch has printed/);
+    const refused = await run(['plants', 'watch', '--after', wrong]);
+    assert.equal(refused.status, 2);
+    assert.match(refused.stderr, /Use a cursor that an earlier watch has printed/);
   }
 
   await alice.restore(1);

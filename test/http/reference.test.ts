@@ -21,7 +21,8 @@ const operations = Object.values(openapi.paths).flatMap((atPath) => Object.value
 /** Every sample of the page, in an order in which they can run. */
 const inOrder = (
   'listChanges createPlant listPlants getPlant paging updatePlant deletePlant listDeletedPlants restorePlant getHistory ' +
-  'sharePlants listShares endShare createWebhook listWebhooks testWebhook deleteWebhook ' +
+  'sharePlants listShares endShare sharePlantsWithTeam getTeamShare endTeamShare ' +
+  'createUserToken listUsers setRole explainAccess removeUser createWebhook listWebhooks testWebhook deleteWebhook ' +
   'getToken createToken listTokens revokeToken livez readyz ' +
   'revokeOwnToken'
 ) // the last one that its token allows
@@ -64,11 +65,12 @@ const shownWebhookId = '5f2c8d0e9b1a4c37';
 /** A service where the plant of the samples gets the id that they have, and the share exists. */
 async function startWithSamples(t: TestContext) {
   const app = await startApp(t, { webhookNetworks: ['127.0.0.0/8'] });
-  const token = await app.token('alice', { scopes });
+  const token = await app.token('alice', { scopes, role: 'manager' });
   const other = await app.token('alice');
   const { status } = await app.call('POST', '/plants', { token, json: { id: 41, name: 'Ficus' } });
   assert.equal(status, 201);
   await app.call('PUT', '/shares/bob', { token, json: { access: 'read' } });
+  await app.call('PUT', '/team-share', { token, json: { access: 'read' } });
   const { url } = await startReceiver(t);
   const { json } = await app.call('POST', '/webhooks', { token, json: { url } });
   const { id: webhook } = json as { id: string }; // a webhook
@@ -201,18 +203,22 @@ async function expectedOf(
     listChanges: '/changes',
     listDeletedPlants: bin,
     listWebhooks: '/webhooks',
+    listUsers: '/users',
+    explainAccess: '/users/bob/access?plant=42',
   }[id];
   if (path !== undefined) return (await call('GET', path, { token })).json;
   if (id === 'createWebhook') {
-    const { id: created, secret } = read as { id: string; secret: string }; // as the next request shows
+    // As the next request shows. The creation is a change too, so the lag is another one then.
+    const { id: created, lag, secret } = read as { id: string; lag: number; secret: string };
     const { json } = await call('GET', '/webhooks', { token });
-    return { ...(json as { id: string }[]).find((one) => one.id === created), secret };
+    return { ...(json as { id: string }[]).find((one) => one.id === created), lag, secret };
   }
-  if (id !== 'createToken') return example;
+  if (!['createToken', 'createUserToken'].includes(id)) return example;
   const { token: created } = read as { token: string }; // a JSON object, as the next request shows
-  const { json } = await call('GET', '/tokens', { token });
+  const asOwner = id === 'createToken' ? token : created;
+  const { json } = await call('GET', '/tokens', { token: asOwner });
   const found = (json as { id: string }[]).find((one) => one.id === idOf(created));
-  return { ...found, token: created };
+  return { ...found, ...(asOwner === created && { current: false }), token: created };
 }
 
 it('shows a Link as the service sends it', async (t) => {

@@ -48,10 +48,18 @@ const writes: readonly Write[] = [
   ['DELETE /tokens/{tokenId}', ({ spare }) => `/tokens/${idOf(spare)}`, 204],
   ['POST /webhooks', () => '/webhooks', 201, { url }],
   ['DELETE /webhooks/{webhookId}', ({ webhook }) => `/webhooks/${webhook}`, 204],
+  ['PUT /team-share', () => '/team-share', 201, { access: 'read' }],
+  ['DELETE /team-share', () => '/team-share', 204],
   ['DELETE /token', () => '/token', 204],
 ];
 /** They need a token of the service. */
 const withoutJwt = ['POST /tokens', 'DELETE /token', 'POST /webhooks'];
+/** They need one of a manager, who can see everything. */
+const writesOfManagers: readonly Write[] = [
+  ['PUT /users/{user}', () => '/users/erin', 200, { role: 'manager' }],
+  ['POST /users/{user}/tokens', () => '/users/erin/tokens', 201, {}],
+  ['DELETE /users/{user}', () => '/users/erin', 204],
+];
 
 /** Writes without a body wait here until they are released, and others for the last byte of their body. */
 class Gate {
@@ -81,6 +89,9 @@ class Gate {
         restore: async (...args) => pass().then(() => real.plants.restore(...args)),
       },
       webhooks: { remove: async (...args) => pass().then(() => real.webhooks.remove(...args)) },
+      users: {
+        beginRemoval: async (...args) => pass().then(() => real.users.beginRemoval(...args)),
+      },
       shares: { end: async (...args) => pass().then(() => real.shares.end(...args)) },
       identity: {
         revokeToken: async (id, at, by) => {
@@ -162,6 +173,7 @@ async function stateOf({ token }: Person) {
   return {
     plants: await see('/plants?fields=id,name'),
     shares: await see('/shares'),
+    teamShare: await see('/team-share'),
     webhooks: ((await see('/webhooks')) as { id: string }[]).map(({ id }) => id),
     tokens: new Map(tokens.map(({ id, state }) => [id, state])),
   };
@@ -179,7 +191,7 @@ describe('a write in progress', () => {
         reading.includes(method) ? [] : `${method.toUpperCase()} ${path}`,
       ),
     );
-    const tested = writes.map(([operation]) => operation);
+    const tested = [...writes, ...writesOfManagers].map(([operation]) => operation);
     assert.deepEqual([...tested, notTested].toSorted(), documented.toSorted());
   });
 
@@ -196,6 +208,31 @@ describe('a write in progress', () => {
       assert.match(response.text, /The token is revoked/);
       before.tokens.set(id, 'revoked');
       assert.deepEqual(await stateOf(alice), before, write[0]);
+    }
+  });
+
+  it('of a manager is refused if its token is revoked, or the user is no manager any more', async () => {
+    for (const [at, write] of writesOfManagers.entries()) {
+      await app.token('erin');
+      const boss = `boss ${at}`;
+      const manage = () => app.token(boss, { scopes, role: 'manager' });
+      const people = async (token: string) => (await call('GET', '/users', { token })).text;
+      const [token, other] = [
+        await manage(),
+        await app.token('other boss', { scopes, role: 'manager' }),
+      ];
+      const person = { ...(await newPerson(`fay ${at}`)), name: boss };
+      const before = await people(other);
+      const demoted = await gate.send(app.port, token, write, person, () =>
+        app.token(boss, { role: 'member' }),
+      );
+      assert.equal(demoted.status, 403, write[0]);
+      await manage();
+      const revoked = await gate.send(app.port, token, write, person, () =>
+        storage.identity.revokeToken(idOf(token), Date.now()),
+      );
+      assert.partialDeepStrictEqual(revoked, refused, write[0]);
+      assert.equal(await people(other), before, write[0]);
     }
   });
 

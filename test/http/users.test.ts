@@ -115,6 +115,12 @@ itOnce('nobody gives more than their own token has', async () => {
   ] as const) {
     assert.deepEqual(kindOf(await ann('POST', '/users/bob/tokens', { json })), expected);
   }
+  const tooMany = await ann('POST', '/users/bob/tokens', { json: { invitation: { uses: 101 } } });
+  assert.partialDeepStrictEqual(tooMany.json, {
+    errors: [
+      { pointer: '/invitation/uses', detail: '"uses" is too large. Use an integer from 1 to 100.' },
+    ],
+  });
   assert.equal((await ann('GET', '/users')).text.includes('bob'), false, 'nothing was created');
   const created = await ann('POST', '/users/bob/tokens');
   const { scopes: granted, expiresAt } = created.json as { scopes: string[]; expiresAt: string };
@@ -191,7 +197,11 @@ itOnce('a renewable token is replaced by one that lasts longer, but not for ever
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
   const [soon, later, end] = [inDays(30), inDays(60), inDays(180)];
   const json = { expiresAt: soon, renewableUntil: end };
-  const device = as(tokenIn(await ann('POST', '/tokens', { json })));
+  const created = await ann('POST', '/tokens', { json });
+  const device = as(tokenIn(created));
+  const own = ((await ann('GET', '/token')).json as { id: string }).id;
+  const parent = await device('DELETE', `/tokens/${own}`);
+  assert.deepEqual(kindOf(parent), [403, 'token-restricted'], 'it is below its creator');
   const renewed = await device('POST', '/tokens', {
     json: { expiresAt: later, renewableUntil: end },
   });
@@ -208,6 +218,80 @@ itOnce('a renewable token is replaced by one that lasts longer, but not for ever
   }
   const { expiresAt } = (await next('POST', '/tokens')).json as { expiresAt: string };
   assert.equal(expiresAt, later, 'other tokens end with it');
+});
+
+itOnEach(
+  'two users who get the plants of each other are removed one after the other',
+  async (t) => {
+    const { ann, user } = await setUp(await startApp(t));
+    for (const name of ['bob', 'carol']) {
+      await (
+        await user(name)
+      )('POST', '/plants', { json: { name: 'Fern' } });
+    }
+    const [first, second] = await Promise.all([
+      ann('DELETE', '/users/bob?plants-to=carol'),
+      ann('DELETE', '/users/carol?plants-to=bob'),
+    ]);
+    assert.deepEqual([first.status, second.status].toSorted((a, b) => a - b), [204, 404]);
+    const [, left] = (await ann('GET', '/users')).json as { plants: number }[];
+    assert.equal(left?.plants, 2);
+  },
+);
+
+itOnce('an invitation ends with the tokens that it can create', async () => {
+  const { ann } = await setUp();
+  const soon = new Date(Date.now() + 60_000).toISOString();
+  const json = { expiresAt: soon, invitation: {} };
+  const { json: invited } = await ann('POST', '/users/bob/tokens', { json });
+  assert.equal((invited as { expiresAt: string }).expiresAt, soon);
+});
+
+itOnce('an invitation for many creates as many tokens as it says', async () => {
+  const { ann, as } = await setUp();
+  const json = { invitation: { uses: 100 } };
+  const guest = as(tokenIn(await ann('POST', '/users/class/tokens', { json })));
+  const statuses = [];
+  for (let use = 0; use < 101; use++) statuses.push((await guest('POST', '/tokens')).status);
+  assert.deepEqual(new Set(statuses.slice(0, 100)), new Set([201]));
+  assert.equal(statuses[100], 410);
+});
+
+itOnce('a manager revokes what they gave, and nobody revokes tokens of others', async () => {
+  const { ann, user, as } = await setUp();
+  const given = await ann('POST', '/users/bob/tokens');
+  const { id } = given.json as { id: string };
+  const carol = await user('carol', { scopes });
+  assert.equal((await carol('DELETE', `/tokens/${id}`)).status, 403);
+  const dave = await user('dave');
+  assert.equal((await dave('DELETE', `/tokens/${id}`)).status, 404);
+  assert.equal((await ann('DELETE', `/tokens/${id}`)).status, 204);
+  assert.equal((await as(tokenIn(given))('GET', '/plants')).status, 401);
+});
+
+itOnEach('one of two last managers who leave at once stays, and loses nothing', async (t) => {
+  const { ann, user } = await setUp(await startApp(t));
+  const bob = await user('bob', { role: 'manager', scopes });
+  for (const one of [ann, bob]) await one('PUT', '/team-share', { json: { access: 'read' } });
+  const both = [ann('DELETE', '/users/ann'), bob('DELETE', '/users/bob')] as const;
+  const [first, second] = await Promise.all(both);
+  assert.deepEqual([first.status, second.status].toSorted((a, b) => a - b), [204, 409]);
+  const stays = first.status === 409 ? ann : bob;
+  assert.equal((await stays('GET', '/users')).status, 200);
+  assert.equal((await stays('GET', '/team-share')).status, 200);
+});
+
+itOnce('a key never brings back a token that has ended', async () => {
+  const { user, as } = inNewStore(app);
+  const bob = await user('bob');
+  const repeat = () => bob('POST', '/tokens', { headers: { 'idempotency-key': 'ci' } });
+  const leaked = await repeat();
+  const revoke = ({ json }: Answer) => bob('DELETE', `/tokens/${(json as { id: string }).id}`);
+  await revoke(leaked);
+  assert.deepEqual(kindOf(await repeat()), [422, 'idempotency-key-reused']);
+  for (let ended = 0; ended < 102; ended++) await revoke(await bob('POST', '/tokens'));
+  assert.equal((await repeat()).status, 201, 'another token');
+  assert.equal((await as(tokenIn(leaked))('GET', '/plants')).status, 401);
 });
 
 itOnce('an invitation ends: after its time, its revocation, and with its user', async () => {

@@ -40,10 +40,9 @@ async function listUsers(storage: Storage, { store: only }: { store?: string | u
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
   }
-  return users.map(({ id: _, lastUsedAtMs, ...user }) => ({
-    ...user,
-    lastUsedAt: formatTimestamp(lastUsedAtMs),
-  }));
+  return users.map(({ store, user, role, activeTokens, lastUsedAtMs }) => {
+    return { store, user, role, activeTokens, lastUsedAt: formatTimestamp(lastUsedAtMs) };
+  });
 }
 
 function removeCommand(user: Command) {

@@ -12,6 +12,7 @@ import {
   type Scope,
 } from '../../access/access.ts';
 import type { IdentityStorage } from '../../access/identity-storage.ts';
+import { managerRequired } from '../../access/user-storage.ts';
 import { Cache } from '../../shared/cache.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { maxAgeMs } from '../../oidc/options.ts';
@@ -233,11 +234,6 @@ function assertAllowed(grant: Grant, { scopes, forInvitations, forManagers }: Au
 const invitationRestricted = fixedProblem(
   'token-restricted',
   'This token is an invitation. It can only create a token, with "POST /tokens".',
-);
-
-const managerRequired = fixedProblem(
-  'manager-required',
-  'Only managers of the store can do this. Ask one of them, or the operator of this service.',
 );
 
 /** The token in the header. */

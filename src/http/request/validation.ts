@@ -13,7 +13,7 @@ import { parsePosition } from '../../log/change-log.ts';
 import { parseCursor } from '../../log/feed.ts';
 import { fold } from '../../plants/folding.ts';
 import { sortCursor } from '../../plants/scans.ts';
-import { documentation, OptionalKind } from '../../shared/typebox.ts';
+import { documentation, KindGuard, OptionalKind } from '../../shared/typebox.ts';
 import { isWebhookUrl } from '../../webhooks/webhook.ts';
 import { Faults, invalidRequest, type FaultPlace } from '../../problem.ts';
 import { isObject, pointerTo, readJson } from './json.ts';
@@ -115,6 +115,11 @@ function addFaults(
     if (!Object.hasOwn(value, name)) {
       if (schema.required?.includes(name)) faults.add(place, () => `"${name}" is missing. ${rule}`);
     } else if (!ajv.validate(member, value[name])) {
+      const inner = value[name];
+      if (KindGuard.IsObject(member) && isObject(inner)) {
+        addFaults(faults, member, inner, (one) => ({ pointer: pointerTo(name) + pointerTo(one) }));
+        continue;
+      }
       const reason = reasonOf(ajv.errors?.[0]?.keyword, value[name], 'parameter' in place);
       faults.add(place, () => `"${name}" ${reason}. ${rule}`);
     }

@@ -6,7 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultScopes, scopes, stateOf, userKey, type Grant } from '../../access/access.ts';
 import type { IdentityStorage, StoredToken } from '../../access/identity-storage.ts';
 import { maxInvitationMs, maxInvitationUses, type OwnToken } from '../../access/own-tokens.ts';
-import { deriveToken, hashToken, makeToken, tokenId } from '../../access/token.ts';
+import { deriveToken, hashToken, makeSalt, makeToken, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
 import { insufficientScope, invalidRequest, Problem, type ProblemKind } from '../../problem.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -194,7 +194,7 @@ export function tokenRoutes(
   });
 
   routes.post('/tokens', optionsOf(createToken), async (request, reply) => {
-    const created = await createTokenFor(identity, request, reply, request.body);
+    const created = await createTokenFor(identity, request, reply.code(201), request.body);
     reply.header('location', `${baseUrl}/tokens/${created.id}`);
     return sendJson(reply, JSON.stringify(created));
   });
@@ -251,8 +251,8 @@ function grantedScopes({ invitation, caller }: Grant): readonly Scope[] {
 }
 
 /**
- * Creates a token with that of the request, for its user or another one of the store. The status of the response is set.
- * If the request has an `Idempotency-Key`, a repeated one gets the same token.
+ * Creates a token with that of the request, for its user or another one of the store. If the
+ * request has an `Idempotency-Key`, a repeated one gets the same token.
  */
 export async function createTokenFor(
   identity: IdentityStorage,
@@ -268,10 +268,9 @@ export async function createTokenFor(
   const token =
     key === undefined
       ? makeToken(store)
-      : deriveToken(store, tokenIn(request.headers.authorization), [user ?? '', key]);
+      : deriveToken(store, tokenIn(request.headers.authorization), [grant.salt, user ?? '', key]);
   const own = ownTokenOf(terms ?? {}, grant, hashToken(token), user !== undefined);
   const earlier = await identity.createOwnToken(grant, own, request.id, user);
-  reply.code(201);
   if (earlier !== undefined) reply.header('idempotent-replayed', 'true');
   const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
   return {
@@ -325,7 +324,7 @@ function ownTokenOf(
   const expiresAtMs = timeIn('expiresAt', times.expiresAt) ?? own;
   const renewableUntilMs = timeIn('renewableUntil', times.renewableUntil);
   const inOrder = scopes.filter((scope) => wanted.has(scope));
-  const token = { hash, scopes: inOrder, label, createdAtMs };
+  const token = { hash, scopes: inOrder, label, createdAtMs, salt: makeSalt() };
   if (invitation === undefined) {
     if (renewableUntilMs !== undefined && (expiresAtMs ?? Infinity) > renewableUntilMs) {
       throw refuseTime('renewableUntil', 'is before the token expires. Send a later time.');
@@ -339,7 +338,7 @@ function ownTokenOf(
   if (renewableUntilMs !== undefined) {
     throw refuseTime('renewableUntil', 'does not apply to an invitation. Leave it out.');
   }
-  const endMs = Math.min(createdAtMs + maxInvitationMs, latestMs);
+  const endMs = Math.min(createdAtMs + maxInvitationMs, latestMs, expiresAtMs ?? latestMs);
   return {
     ...token,
     expiresAtMs: timeIn('invitation/expiresAt', invitation.expiresAt, endMs) ?? endMs,

@@ -8,10 +8,12 @@ import { ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { FoundUser } from '../../access/user-storage.ts';
 import { PlantId } from '../../plants/plant.ts';
 import { fixedProblem, invalidParameter } from '../../problem.ts';
+import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { Type } from '../../shared/typebox.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
+import { wantedBy } from '../response/send-list.ts';
 import { sendJson } from '../response/send.ts';
 import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { nameOfUser, userParameter as user } from './shares.ts';
@@ -91,6 +93,7 @@ export const userOperations = operationsOf('users', {
       201: {
         description: 'The token for the user is created.',
         schema: 'OwnToken',
+        created: ['token of the user', '/tokens/000000001-22894e9580395e64'],
         headers: ['Idempotent-Replayed'],
       },
     },
@@ -109,9 +112,11 @@ export const userOperations = operationsOf('users', {
 });
 
 export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
-  const { storage, optionsOf, lists } = options;
+  const { storage, optionsOf, lists, baseUrl } = options;
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const operations = userOperations;
+  /** One at a time in a store: the user who gets the plants could be removed at the same time. */
+  const removals = new FairSemaphore({ maxOfKey: 1 });
 
   async function find(store: string, name: string): Promise<FoundUser> {
     const { user: found } = await storage.users.find(store, name);
@@ -139,7 +144,7 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     const { caller, storeName } = request.grant;
     return lists.send(request, reply, {
       query: request.query,
-      maxBatchItems: 50,
+      maxBatchItems: 8, // users can have hundreds of tokens
       read: async ({ after, limit }) => {
         const found = await runInSlice(userKey(caller), () =>
           storage.users.list(storeName, { after, limit: limit + 1 }),
@@ -147,7 +152,8 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
         const users = found.slice(0, limit);
         const items: string[] = [];
         for (const { id, user: name, role, lastUsedAtMs } of users) {
-          const plants = await storage.plants.count(operatorOf(caller.store, [id]), {});
+          const reach = { ...operatorOf(caller.store, [id]), user: caller.user };
+          const plants = await storage.plants.count(reach, { assertWanted: wantedBy(reply.raw) });
           const lastUsedAt = formatTimestamp(lastUsedAtMs);
           items.push(JSON.stringify({ user: name, role, plants, lastUsedAt }));
         }
@@ -173,10 +179,14 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     if (heir === params.user) {
       throw invalidParameter('plants-to', 'The user cannot get their own plants. Name another.');
     }
-    const removed = await find(storeName, params.user);
-    if (removed.role === undefined && !(await ownsPlants(storage, removed))) throw userNotFound();
-    const author = { by: caller.identified, request: id };
-    await removeUser(storage, removed, () => findHeir(storeName, removed, heir), author);
+    await removals.run(String(caller.store), async () => {
+      const removed = await find(storeName, params.user);
+      if (removed.role === undefined && !(await ownsPlants(storage, removed))) throw userNotFound();
+      const author = { by: caller.identified, request: id };
+      const heirOf = () => findHeir(storeName, removed, heir);
+      await heirOf(); // before anything changes
+      await removeUser(storage, removed, heirOf, author, wantedBy(reply.raw));
+    });
     return reply.code(204).send();
   });
 
@@ -185,7 +195,14 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     optionsOf(operations.createUserToken),
     async (request, reply) => {
       const { params, body } = request;
-      const created = await createTokenFor(storage.identity, request, reply, body, params.user);
+      const created = await createTokenFor(
+        storage.identity,
+        request,
+        reply.code(201),
+        body,
+        params.user,
+      );
+      reply.header('location', `${baseUrl}/tokens/${created.id}`);
       return sendJson(reply, JSON.stringify(created));
     },
   );

@@ -12,7 +12,7 @@ const inside =
 
 const challenges: Record<number, RegExp> = {
   401: /^Bearer(?: error="invalid_token"(?:, error_description="[^"\\]+")?)?$/,
-  403: /^Bearer error="insufficient_scope"(?:, scope="(?:plants|shares|webhooks):(?:read|write)(?: (?:plants|shares|webhooks):(?:read|write))*")?$/,
+  403: /^Bearer error="insufficient_scope"(?:, scope="(?:plants|shares|webhooks|users):(?:read|write)(?: (?:plants|shares|webhooks|users):(?:read|write))*")?$/,
 };
 
 export interface Asked {

@@ -105,7 +105,7 @@ export async function keepTokens(database: string, all: Tokens): Promise<void> {
       const expiresAtMs = name === 'expired' ? nowMs - 1 : null;
       const revokedAtMs = name === 'revoked' ? nowMs : null;
       const times = [nowMs, expiresAtMs, revokedAtMs, null];
-      return [...key, formatScopes([...scopes]), '', ...times, null];
+      return [...key, formatScopes([...scopes]), '', ...times, null, null, '', null];
     }),
   });
 }

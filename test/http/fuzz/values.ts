@@ -40,6 +40,13 @@ const text = rarely(
 );
 const note = rarely(constantFrom(...['', 'a', 'A', ' a', 'é ', '🌱 '].map(utf8Bytes)), text, 4);
 
+const time = rarely(
+  oneOf('2100-01-31T12:00:00Z 2100-02-28t13:30:00.5+01:30 9999-12-31T23:59:59Z'),
+  oneOf(`2000-02-29T00:00:00Z 0000-01-01T00:00:00+23:59 2100-02-29T00:00:00Z 2100-01-31 2100-01-31T12:00:00
+      9999-12-31T23:59:59-01:00`),
+  2,
+);
+
 /** Values that requests meet again, by the name of their parameter or member. */
 const usual: Record<string, fc.Arbitrary<Bytes>> = {
   id: fc.integer({ min: 1, max: 7 }).map(String),
@@ -55,12 +62,8 @@ const usual: Record<string, fc.Arbitrary<Bytes>> = {
     constantFrom(...['e', 'E', 'É', 'ı', ' ', '\u0301', '\ufe0f', '¨'].map(utf8Bytes)),
     note,
   ),
-  expiresAt: rarely(
-    oneOf('2100-01-31T12:00:00Z 2100-02-28t13:30:00.5+01:30 9999-12-31T23:59:59Z'),
-    oneOf(`2000-02-29T00:00:00Z 0000-01-01T00:00:00+23:59 2100-02-29T00:00:00Z 2100-01-31 2100-01-31T12:00:00
-      9999-12-31T23:59:59-01:00`),
-    2,
-  ),
+  expiresAt: time,
+  renewableUntil: time,
 };
 
 /** The text of a parameter or a member, without its encoding. */
