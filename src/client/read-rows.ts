@@ -40,13 +40,21 @@ function decodeText(bytes: Uint8Array<ArrayBuffer>): { text: string; encoding: s
   }
   const mark = `${bytes[0]},${bytes[1]}`;
   const utf16 = { '255,254': 'utf-16le', '254,255': 'utf-16be' }[mark];
-  const read = (label: string, fatal: boolean) => new TextDecoder(label, { fatal }).decode(bytes);
+  const read = (label: string, fatal: boolean, ignoreBOM = false) =>
+    new TextDecoder(label, { fatal, ignoreBOM }).decode(bytes);
   try {
     const text = read(utf16 ?? 'utf-8', true);
     if (!text.includes('\0')) return { text, encoding: utf16 === undefined ? 'UTF-8' : 'UTF-16' };
   } catch {
-    // Windows-1252 has a character for each byte.
     if (utf16 === undefined && !bytes.includes(0)) {
+      const damaged = read('utf-8', false, true);
+      if (/[^\0-\x7f\ufffd]/.test(damaged)) {
+        const line = damaged.slice(0, damaged.indexOf('\ufffd')).split(/\r\n|\r|\n/).length;
+        throw new InvalidFile(
+          `The file is UTF-8, but line ${line} has a damaged character, or the file is cut there. Correct it, or save the file as "CSV UTF-8" again.`,
+        );
+      }
+      // Windows-1252 has a character for each byte.
       return { text: read('windows-1252', false), encoding: 'Windows-1252' };
     }
   }

@@ -36,11 +36,15 @@ export function tableOf(records: readonly CsvRecord[], words: ByField<string> = 
   const wordOf = (field: ImportedField) => wordIn(words[field] ?? field);
   const wanted = importedFields.map(wordOf);
   const heads = records.slice(0, maxHeader).map((record) => cellsOf(record).map(wordIn));
-  const known = heads.map((cells) =>
-    cells.includes(wordOf('name')) ? wanted.filter((word) => cells.includes(word)).length : 0,
-  );
+  const widths = heads.map((cells) => cells.filter((cell) => cell !== '').length);
+  const known = heads.map((cells, at) => {
+    // A row above that is as wide can be a plant, and this one a plant with such a name.
+    const isTop = Math.max(-1, ...widths.slice(0, at)) < (widths[at] ?? 0);
+    const isHeader = isTop && cells.includes(wordOf('name'));
+    return isHeader ? wanted.filter((word) => cells.includes(word)).length : 0;
+  });
   const most = Math.max(0, ...known);
-  const header = most > 0 ? known.indexOf(most) : likelyHeader(heads);
+  const header = most > 0 ? known.indexOf(most) : likelyHeader(widths);
   const columns: ByField<number> = {};
   for (const field of importedFields) {
     const cells = heads[header] ?? [];
@@ -51,8 +55,7 @@ export function tableOf(records: readonly CsvRecord[], words: ByField<string> = 
 }
 
 /** The first record that is about as wide as the table, because a title above it is not. */
-function likelyHeader(heads: readonly (readonly string[])[]): number {
-  const widths = heads.map((cells) => cells.filter((cell) => cell !== '').length);
+function likelyHeader(widths: readonly number[]): number {
   return widths.findIndex((width) => width > Math.max(...widths) / 2);
 }
 

@@ -1,9 +1,16 @@
 /**
  * Adds the rows of a file to a store, many at a time, and never a row twice: each has an idempotency key (decision 30).
  */
-import { PlantStoreError, type NewPlant, type PlantPatch, type PlantStore } from './client.ts';
+import {
+  PlantStoreError,
+  type CallOptions,
+  type NewPlant,
+  type PlantPatch,
+  type PlantStore,
+  type ResponseInfo,
+} from './client.ts';
 import { inParallel } from './in-parallel.ts';
-import { isCreated, isUpdated } from './lost-response.ts';
+import { isUpdated } from './lost-response.ts';
 import { printable } from './printable.ts';
 import { isProblem } from './problem.ts';
 import { importedFields, type ImportRow } from './read-table.ts';
@@ -36,10 +43,12 @@ export interface ImportOutcome extends Done {
 
 /** What an import has done, so that it can be undone. */
 export interface Done {
+  /** The idempotency key of the row. */
+  key?: string | undefined;
   id?: number | undefined;
-  /** The plant of the row. */
-  plant?: NewPlant | undefined;
-  /** The texts of the plant before it was updated. */
+  /** The entity tag that the plant got. Without it, nobody can know whether the plant has changed since. */
+  etag?: string | undefined;
+  /** What the texts of the row were before, if it has updated a plant. */
   before?: PlantPatch | undefined;
 }
 
@@ -69,11 +78,14 @@ export async function* importPlants({
   }
   const send = async ({ plant, key, ...place }: Task): Promise<ImportOutcome> => {
     signal.throwIfAborted();
+    let etag: string | undefined;
+    const onResponse = ({ headers }: ResponseInfo) => (etag = headers.get('etag') ?? undefined);
+    const options = { signal, onResponse };
     try {
-      const changed = update ? await updatePlant(store, plant, signal) : undefined;
-      if (changed !== undefined) return { ...place, ...changed, id: plant.id, plant };
-      const { id, isReplay } = await store.create(plant, { idempotencyKey: key, signal });
-      return { ...place, status: isReplay ? 'already added' : 'added', id, plant };
+      const changed = update ? await updatePlant(store, plant, options) : undefined;
+      if (changed !== undefined) return { ...place, ...changed, id: plant.id, key, etag };
+      const { id, isReplay } = await store.create(plant, { ...options, idempotencyKey: key });
+      return { ...place, status: isReplay ? 'already added' : 'added', id, key, etag };
     } catch (error) {
       if (!isRefusal(error)) throw error;
       return { ...place, status: 'refused', reason: reasonOf(error, plant) };
@@ -90,13 +102,15 @@ export async function* importPlants({
 async function updatePlant(
   store: PlantStore,
   { id, ...patch }: NewPlant,
-  signal: AbortSignal,
+  options: CallOptions,
 ): Promise<Pick<ImportOutcome, 'status' | 'before'> | undefined> {
   if (id === undefined) return undefined;
   try {
-    const { plant: before, etag } = await store.getWithETag(id, { fields: textFields, signal });
-    if (isUpdated(before, patch)) return { status: 'unchanged' };
-    await store.update(id, patch, { ifMatch: etag, signal });
+    const { plant, etag } = await store.getWithETag(id, { ...options, fields: textFields });
+    if (isUpdated(plant, patch)) return { status: 'unchanged' };
+    await store.update(id, patch, { ...options, ifMatch: etag });
+    const before: PlantPatch = {};
+    for (const field of textFields) if (patch[field] !== undefined) before[field] = plant[field];
     return { status: 'updated', before };
   } catch (error) {
     if (!isProblem(error, 'plant-not-found')) throw error;
@@ -105,24 +119,30 @@ async function updatePlant(
 }
 
 /**
- * Undoes what an import has done, and yields for each plant whether it did. A plant that somebody has changed since
- * then stays as it is.
+ * Undoes what an import has done, and yields each plant with whether it did. A plant that has changed since then stays as
+ * it is. Several rows of one plant are undone as one, so that it ends as it was before the first.
  */
 export async function* undoImport(
   store: PlantStore,
   all: readonly Done[],
   concurrency: number,
-): AsyncGenerator<boolean, void> {
-  yield* inParallel(all, concurrency, async ({ id = 0, plant, before }) => {
+): AsyncGenerator<{ id: number; isUndone: boolean }, void> {
+  const plants = new Map<number, Done>();
+  for (const { id = 0, etag, before } of all) {
+    const first = plants.get(id);
+    // A plant that the import has added is deleted, whatever a later row made of it.
+    const original = first === undefined ? before : first.before && { ...before, ...first.before };
+    plants.set(id, { etag, before: original });
+  }
+  yield* inParallel(plants, concurrency, async ([id, { etag: ifMatch, before }]) => {
     try {
-      const { plant: now, etag } = await store.getWithETag(id, { fields: textFields });
-      if (plant === undefined || !(before ? isUpdated : isCreated)(now, plant)) return false;
-      if (before) await store.update(id, before, { ifMatch: etag });
-      else await store.delete(id, { ifMatch: etag });
-      return true;
+      if (ifMatch === undefined) return { id, isUndone: false };
+      if (before) await store.update(id, before, { ifMatch });
+      else await store.delete(id, { ifMatch });
+      return { id, isUndone: true };
     } catch (error) {
-      if (isProblem(error, 'plant-not-found')) return before === undefined;
-      if (isRefusal(error)) return false;
+      if (isProblem(error, 'plant-not-found')) return { id, isUndone: before === undefined };
+      if (isRefusal(error)) return { id, isUndone: false };
       throw error;
     }
   });

@@ -4,7 +4,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  createWriteStream,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, it, type TestContext } from 'node:test';
@@ -36,6 +43,7 @@ async function setUp(t: TestContext, options: Parameters<typeof startApp>[1] = {
   };
 }
 
+const mergePatch = { 'content-type': 'application/merge-patch+json' };
 const toUndo = 'To undo this import, run the same command with --undo.\n';
 const addAgain = 'To add rows again that were already added, choose another --key.';
 
@@ -205,11 +213,92 @@ describe('plants import', { concurrency: 2 }, () => {
     });
     assert.deepEqual(await list(), before);
     const twice = await importing([file, '--undo']);
-    assert.match(twice.stderr, /^error: Cannot read .*\.undo: there is no such file\./);
+    assert.match(twice.stderr, /\.undo has no import that can be undone\.\n$/);
+  });
+
+  it('undoes each run by itself, and adds again what was undone', async (t) => {
+    const { env, app, file, importing } = await setUp(t);
+    const token = env.PLANT_STORE_TOKEN;
+    const list = async () => (await app.call('GET', '/plants?fields=id,name', { token })).text;
+    await app.call('POST', '/plants', { token, json: { id: 1, name: 'A' } });
+    writeFileSync(file, 'id,name\n1,X\n');
+    await importing([file, '--update']);
+    const change = { token, json: { name: 'B' }, headers: mergePatch };
+    await app.call('PATCH', '/plants/1', change);
+    await importing([file, '--update']);
+    const earlier = 'The file was imported before too. To undo that, run the same command again.\n';
+    assert.deepEqual(await importing([file, '--undo']), {
+      status: 0,
+      stdout: 'Plants whose import was undone: 1.\n',
+      stderr: earlier,
+    });
+    assert.equal(await list(), '[{"id":1,"name":"B"}]');
+    assert.deepEqual(await importing([file, '--undo']), {
+      status: 1,
+      stdout: 'Plants whose import was undone: 0.\n',
+      stderr: 'Plants that stay as they are, because they were changed since then: 1.\n',
+    });
+
+    writeFileSync(file, 'name\nFern\n');
+    for (const id of [2, 3]) {
+      assert.equal((await importing([file])).stdout, 'Added 1 plant.\n');
+      assert.match((await importing([file])).stdout, /^Added 0 plants; 1 was already added/);
+      assert.equal(await list(), `[{"id":1,"name":"B"},{"id":${id},"name":"Fern"}]`);
+      if (id === 2) assert.equal((await importing([file, '--undo'])).status, 0);
+    }
+
+    const { text: others } = await app.call('GET', '/plants', { token });
+    for (const options of [{ store: 'second' }, { role: 'manager' } as const]) {
+      const stranger = { ...env, PLANT_STORE_TOKEN: await app.token('zoe', options) };
+      const { status, stderr } = await run(['plants', 'import', file, '--undo'], { env: stranger });
+      assert.equal(status, 1);
+      assert.match(stderr, /by user alice of store main at http\S+\. To undo it, use a token of /);
+    }
+    assert.equal((await app.call('GET', '/plants', { token })).text, others);
+  });
+
+  it('reads a record that was cut, and refuses a damaged one and a link', async (t) => {
+    const { file, importing, count } = await setUp(t);
+    const recordFile = `${file}.undo`;
+    writeFileSync(file, 'name\nFern\nRose\n');
+    await importing([file]);
+    appendFileSync(recordFile, '{"run":{"id":"a","b');
+    writeFileSync(file, 'name\nOak\n');
+    await importing([file]);
+    const damaged = /Line 5 of .*\.undo is damaged\. Remove that line, or the file: /;
+    assert.match((await importing([file, '--undo'])).stderr, damaged);
+    assert.match((await importing([file])).stderr, damaged);
+    const lines = readFileSync(recordFile, 'utf8').split('\n');
+    writeFileSync(recordFile, lines.slice(0, 5).join('\n'));
+    const undone = await importing([file, '--undo']);
+    assert.equal(undone.stdout, 'Plants whose import was undone: 2.\n');
+    assert.equal(await count(), 1);
+    for (const [text, message] of [
+      ['', /\.undo has no import that can be undone\./],
+      ['{}\n', /Line 1 of .* is damaged\./],
+    ] as const) {
+      writeFileSync(recordFile, text);
+      const { status, stderr } = await importing([file, '--undo']);
+      assert.deepEqual([status, stderr.slice(0, 7)], [1, 'error: ']);
+      assert.match(stderr, message);
+    }
+
+    const target = `${file}.target`;
+    writeFileSync(target, '');
+    rmSync(recordFile);
+    symlinkSync(target, recordFile);
+    const { stdout, stderr } = await importing([file, '--key', 'new']);
+    assert.equal(stdout, 'Added 1 plant.\n');
+    assert.match(
+      stderr,
+      /^The import cannot be undone\. Cannot write .*: it is a symbolic link\.\n$/,
+    );
+    assert.equal(readFileSync(target, 'utf8'), '');
+    assert.equal((await importing(['-', '--undo'])).status, 2);
   });
 
   it('stops if the service asks it to wait for long, or at a quota, and continues when there is room', async (t) => {
-    const limits = limitedTo({ requests: 2, windowSeconds: 36_000 });
+    const limits = limitedTo({ requests: 3, windowSeconds: 36_000 });
     const limited = await setUp(t, { limits });
     const full = await setUp(t, { quotas: { perUser: 3, perStore: undefined } });
     assert.equal((await full.importing(['-'], 'name\nOak\n')).status, 0);

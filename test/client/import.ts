@@ -21,7 +21,8 @@ describe('an import', () => {
     ];
     const faulty = { line: 9, fault: 'not a row', content: {} };
     const outcomes = await run(store, [...plants.map(toRow), faulty]);
-    assert.deepEqual(outcomes[0], { row: 1, line: 2, status: 'added', id: 1, plant: plants[0] });
+    const { etag } = await store.getWithETag(1);
+    assert.deepEqual(outcomes[0], { row: 1, line: 2, status: 'added', id: 1, key: 'row 1', etag });
     assert.deepEqual(outcomes.at(-1), { row: 6, line: 9, status: 'refused', reason: 'not a row' });
     assert.match(outcomes[1]?.reason ?? '', /^The name is empty\.$/);
     assert.match(outcomes[2]?.reason ?? '', /^Unknown field "tga"\. Use only /);
@@ -100,13 +101,58 @@ describe('an import', () => {
     await store.update(7, { tag: 'of somebody' });
     const done = outcomes.filter(({ status }) => status === 'updated' || status === 'added');
     const undone = await Array.fromAsync(undoImport(store, done, 1));
-    assert.deepEqual(undone, [true, true, false, true]);
+    assert.deepEqual(
+      undone.map(({ isUndone }) => isUndone),
+      [true, true, false, true],
+    );
     assert.deepEqual(await listed(), [
       [1, 'old 1', 'a'],
       [2, 'old 2', 'a'],
       [3, 'old 3', 'a'],
       [5, 'of bob', ''],
       [7, 'added', 'of somebody'],
+    ]);
+  });
+
+  it('is undone for what nobody has changed since, and with the fields of its rows', async (t) => {
+    const { store, clientOf } = await connect(t);
+    for (const id of [1, 2, 3]) await store.create({ name: 'A', tag: 'a', id });
+    const plants = [
+      { id: 1, name: 'X' },
+      { id: 1, name: 'X', tag: 'x' },
+      { id: 2, name: 'X' },
+      { id: 3, name: 'X' },
+      { id: 4, name: 'added' },
+      { id: 4, name: 'and updated' },
+      { id: 5, name: 'recreated' },
+    ];
+    const done = await run(store, plants.map(toRow), true, 1);
+    assert.deepEqual(
+      done.map(({ before }) => before),
+      [
+        { name: 'A' },
+        { name: 'X', tag: 'a' },
+        { name: 'A' },
+        { name: 'A' },
+        undefined,
+        { name: 'added' },
+        undefined,
+      ],
+    );
+    await store.update(2, { tag: 'of somebody' });
+    await store.delete(3);
+    await store.delete(5);
+    const manager = await clientOf('zoe', { role: 'manager' });
+    await manager.create({ name: 'recreated', id: 5 });
+    const undone = await Array.fromAsync(undoImport(manager, done, 32), ({ id, isUndone }) => {
+      return isUndone && id;
+    });
+    assert.deepEqual(new Set(undone), new Set([1, 4, false]));
+    const fields = ['id', 'name', 'tag'] as const;
+    assert.deepEqual(await Array.fromAsync(manager.list({ fields }), Object.values), [
+      [1, 'A', 'a'],
+      [2, 'X', 'of somebody'],
+      [5, 'recreated', ''],
     ]);
   });
 
@@ -129,9 +175,10 @@ async function run(
   store: PlantStore,
   rows: readonly ImportRow[],
   update = false,
+  concurrency = 32,
 ): Promise<ImportOutcome[]> {
   const { signal } = new AbortController();
-  const options = { store, rows, keyOf: keyOfRow, update, concurrency: 32, signal };
+  const options = { store, rows, keyOf: keyOfRow, update, concurrency, signal };
   const outcomes = await Array.fromAsync(importPlants(options));
   return outcomes.toSorted((one, other) => one.row - other.row);
 }

@@ -68,6 +68,17 @@ describe('a CSV file', () => {
     ]);
   });
 
+  it('has no header below a row that is as wide, because that can be a plant', () => {
+    for (const text of ['Fern\nRose\nName\nOak\n', 'Fern;herbs\nTag;Name\nOak;\n']) {
+      const table = tableIn(text);
+      assert.deepEqual([table.header, table.columns], [0, {}], text);
+      assert.deepEqual(
+        omissionsOf({ ...table, header: undefined, columns: { name: 0, tag: 1 } }),
+        [],
+      );
+    }
+  });
+
   it('has no name until somebody chooses its column', () => {
     for (const header of ['Bezeichnung;Tag', 'Monstera;indoor', 'name;name', 'tag;id']) {
       assert.equal(tableIn(`Liste\n\n${header}\nx;y\n`).columns.name, undefined, header);
@@ -168,6 +179,19 @@ describe('the text of a file', () => {
       }
     });
   }
+
+  it('is refused if it is damaged UTF-8, rather than read as another encoding', () => {
+    const damaged = Buffer.concat([bytesOf('name\nMüller\r\nM'), Buffer.of(0xfc), bytesOf('ller')]);
+    const cut = bytesOf('name\r\nKüche\nŽito 日本').subarray(0, -1);
+    const marked = bytesOf('\u{feff}name\n\nM');
+    for (const bytes of [damaged, cut, Buffer.concat([marked, Buffer.of(0xfc)])]) {
+      assert.throws(() => readFile(new Uint8Array(bytes)), {
+        name: 'InvalidFile',
+        message:
+          /^The file is UTF-8, but line 3 has a damaged character, or the file is cut there\. /,
+      });
+    }
+  });
 
   it('is refused if it is no text, or empty', () => {
     for (const bytes of [bytesOf('name\nn\0'), Uint8Array.of(0xe9, 0), bytesOf(' \n')]) {

@@ -36,7 +36,7 @@ import { createBar } from '../progress.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
 import { serviceCommand, withService, type ServiceOptions } from './command.ts';
-import { record, undoLastImport } from './undo-import.ts';
+import { beginRun, record, undoLastImport } from './undo-import.ts';
 
 /** How many rows that were already added are listed. */
 const maxListed = 20;
@@ -90,6 +90,11 @@ async function importFile(file: string, options: ImportOptions): Promise<void> {
     );
   }
   if (options.undo) {
+    if (file === '-') {
+      throw new UsageError(
+        'An import of standard input cannot be undone. Use the file with --undo that was imported.',
+      );
+    }
     return withService(options, (clientOptions) => undoLastImport(clientOptions, file));
   }
   const source = await readSource(file, options);
@@ -163,21 +168,22 @@ async function run(
   const stop = new AbortController();
   using _ = onSignal(() => stop.abort());
   const report = createReport(rows, json === true);
-  let canUndo = source.isRepeatable;
+  let recorded: Awaited<ReturnType<typeof beginRun>>;
   try {
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
     const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
-    const keyOf = keysOf(importKey);
+    if (source.isRepeatable) recorded = await beginRun(file, store, clientOptions.url);
+    const keyOf = keysOf(importKey, recorded?.undone);
     const outcomes = importPlants({ store, rows, keyOf, update, concurrency, signal });
     for await (const outcome of outcomes) {
       report.add(outcome);
       const isDone = outcome.status === 'added' || outcome.status === 'updated';
-      if (isDone && canUndo) canUndo = record(file, importKey, outcome);
+      if (isDone && recorded && !record(file, recorded.run, outcome)) recorded = undefined;
     }
     report.end();
     const { added, updated } = report.counts;
-    if (canUndo && added + updated > 0) {
+    if (recorded && added + updated > 0) {
       printError('To undo this import, run the same command with --undo.');
     }
     if (report.counts.refused === 0) return;
@@ -194,15 +200,18 @@ async function run(
 
 /**
  * Returns a function that makes the keys of rows, in their order. A key consists of the row's content and the number of
- * equal rows before it, so it stays the same when other rows are corrected or moved.
+ * equal rows before it, so it stays the same when other rows are corrected or moved. A row that was undone gets a new
+ * key, because the service would not add it again.
  */
-function keysOf(importKey: string): (plant: NewPlant) => string {
+function keysOf(importKey: string, undone?: ReadonlySet<unknown>): (plant: NewPlant) => string {
   const counts = new Map<string, number>();
   return (plant) => {
     const content = JSON.stringify({ ...textsOf(plant), ...plant });
     const count = counts.get(content) ?? 0;
     counts.set(content, count + 1);
-    return hash('sha256', JSON.stringify([importKey, content, count]), 'base64url');
+    let key = hash('sha256', JSON.stringify([importKey, content, count]), 'base64url');
+    while (undone?.has(key)) key = hash('sha256', key, 'base64url');
+    return key;
   };
 }
 

@@ -182,14 +182,21 @@ function tell(text: string): void {
 /** Undoes all that an import has done. A second time, there is nothing left. */
 async function undo(all: ImportOutcome[]): Promise<void> {
   const closeMessage = toast(sentence`Undoing the import of ${countOf(all.length, 'plant')} …`);
-  let undone = 0;
+  if (all === undoable) {
+    // With the same keys, the service would not add again what is undone.
+    left = 0;
+    show('import-continue', false);
+  }
+  let [undone, kept] = [0, 0];
   try {
-    for await (const isUndone of undoImport(store, all, concurrency)) if (isUndone) undone++;
+    for await (const { isUndone } of undoImport(store, all, concurrency)) {
+      if (isUndone) undone++;
+      else kept++;
+    }
   } finally {
     closeMessage();
     reload();
   }
-  const kept = all.length - undone;
   const rest =
     kept > 0 ? ` ${countOf(kept, 'plant')} changed since then, and stay as they are.` : '';
   const text = `Undid the import of ${countOf(undone, 'plant')}.${rest}`;

@@ -38,6 +38,22 @@ inBrowser('stops although the service is away', async (t) => {
   await done(page, 'Not complete.'); // without a wait for the service
 });
 
+inBrowser('undoes an import that was stopped, which then cannot continue', async (t) => {
+  const store = await openStore(t, { plants: [] });
+  const { page } = store;
+  const names = Array.from({ length: 1_000 }, (_, at) => `Plant ${at}`);
+  await choose(page, 'plants.csv', ['name', ...names].join('\n'));
+  await submit(page).click();
+  await untilAdded(page, 20);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await done(page, 'Not complete.');
+  const next = page.getByRole('button', { name: 'Continue' });
+  await next.waitFor();
+  await page.locator('#import').getByRole('button', { name: 'Undo' }).click();
+  await done(page, 'Undid the import of');
+  assert.equal(await next.isVisible(), false);
+});
+
 inBrowser(
   'continues with another token, and ends without a word with that of another user',
   async (t) => {
