@@ -180,7 +180,7 @@ inBrowser('no text of a user looks like another one, or moves the words around i
   await button('Export').click();
   await shows('All plants with the tag “tag<U+202E>א”');
   await press(page, 'Escape');
-  for (const box of await page.getByRole('checkbox').all()) await box.click();
+  for (const at of [0, 1]) await page.getByRole('checkbox').nth(at).click();
   await deleteChosen(page);
   await shows('No plants with the tag “tag<U+202E>א”');
   await page.locator('#filter-clear').click();
