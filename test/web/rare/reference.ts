@@ -70,7 +70,7 @@ inBrowser(
         .evaluateAll((sections) =>
           sections.map((section) => section.getBoundingClientRect().height),
         );
-      assert.ok(heights.length > 5 && Math.max(...heights) < 2_100, String(heights));
+      assert.ok(heights.length > 5 && Math.max(...heights) < 3_000, String(heights));
     }
     await page.evaluate(unfold);
     await page.setViewportSize({ width: 320, height: 640 });
