@@ -69,7 +69,6 @@ function drawSummary(): void {
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
   setText('no-match-title', sentence`No plants${textOf(view)}`);
-  show('no-match-tag', q === undefined);
   setText('export-what', sentence`All plants${textOf(view)}`);
   byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
 }
@@ -80,13 +79,6 @@ addEventListener('unhandledrejection', ({ reason }) => {
   else if (reason instanceof Error && reason.name !== 'AbortError') {
     toast(`The page could not do this. ${reason.message}`);
   }
-});
-
-byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
-  event.preventDefault();
-  const input = byId('filter-input', HTMLInputElement);
-  if (input.value !== '') showOnly({ ...view, tag: input.value });
-  input.value = '';
 });
 
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */

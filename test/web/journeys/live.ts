@@ -128,10 +128,11 @@ inBrowser('a change makes a plant enter and leave a filter and a search', async 
   await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
   await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
   await patch(1, { tag: 'hall' });
-  await patch(4, { tag: 'Indoor' });
+  await patch(3, { tag: 'Indoor' }); // another tag
+  await patch(4, { tag: 'indoor' });
   await assertNames(page, ['Ficus lyrata', 'Aloe vera']);
   await page.getByRole('button', { name: 'Remove the filter' }).click();
-  await page.getByRole('searchbox').fill('aloe');
+  await page.getByLabel('Search').fill('aloe');
   await assertNames(page, ['Aloe vera']);
   await patch(1, { name: 'Aloe ferox' });
   await assertNames(page, ['Aloe ferox', 'Aloe vera']);

@@ -127,28 +127,6 @@ inBrowser('deletes one plant or many at once, and brings all of them back', asyn
   assert.deepEqual(await namesOf(store), shelfNames);
 });
 
-inBrowser('filters by a tag that is typed, or chosen in the table', async (t) => {
-  const { page } = await openStore(t);
-  await page.getByLabel('Filter by tag').fill('HERBS');
-  await page.keyboard.press('Enter');
-  await page.getByText('Monstera deliciosa').waitFor({ state: 'detached' });
-  await assertNames(page, ['Thymus vulgaris']);
-  await page.getByRole('button', { name: 'Remove the filter' }).click();
-  await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
-  await page.getByText('Thymus vulgaris').waitFor({ state: 'detached' });
-  await assertNames(page, ['Monstera deliciosa', 'Ficus lyrata']);
-  const suggested = page.locator('#known-tags option');
-  const tags = await suggested.evaluateAll((all) => all.map((one) => one.getAttribute('value')));
-  assert.deepEqual(tags, ['indoor', 'herbs']);
-  await page.goBack();
-  await page.getByText('Aloe vera').waitFor();
-  await page.getByLabel('Filter by tag').fill('cactus');
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'No plants with the tag “cactus”' }).waitFor();
-  await page.getByRole('button', { name: 'Show all plants' }).click();
-  await page.getByText('Aloe vera').waitFor();
-});
-
 inBrowser('copies or exports what it shows', async (t) => {
   const { page, app, token } = await openStore(t, {
     plants: [{ name: 'Rose, "red"', tag: 'bed 1' }, { name: 'Aloe' }, { name: 'Ivy' }],
