@@ -10,7 +10,7 @@ import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
 import { serviceUrl } from './session/connection.ts';
-import { start } from './session/session.ts';
+import { info, start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
@@ -70,7 +70,8 @@ function drawSummary(): void {
   setText('filter-tag', tag ?? '');
   setText('no-match-title', sentence`No plants${textOf(view)}`);
   setText('export-what', sentence`All plants${textOf(view)}`);
-  byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
+  const hasOthers = [...owners].some((owner) => owner !== info?.user);
+  byId('grid', HTMLElement).classList.toggle('with-owners', hasOthers);
 }
 
 addEventListener('unhandledrejection', ({ reason }) => {

@@ -6,7 +6,7 @@ import type { ChangeWith, Plant, ResponseInfo } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
-import { byId, changed, element } from '../shared/dom.ts';
+import { byId, changed, element, sentence, type Text } from '../shared/dom.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
 
@@ -148,6 +148,12 @@ export async function readPlant(id: number): Promise<Plant | undefined> {
   if (plant === undefined) removePlant(id);
   else updatePlant(plant);
   return plant;
+}
+
+/** What has happened to a plant that is no longer there for this user. */
+export function goneText({ owner }: Plant, what: Text): Text {
+  const isShared = owner !== info?.user && info?.role !== 'manager';
+  return sentence`Someone has deleted ${what}${isShared ? ', or no longer shares it with you' : ''}.`;
 }
 
 /** What was read about a plant; undefined if it is not there for this user. */
