@@ -1,7 +1,7 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>` and `/client/<path>`. The page loads
- * them from `/assets/<version>`, which changes with any of them, so that browsers can cache them forever. It also lists
- * the modules that it needs from the start, so that browsers request them all at once.
+ * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>`, `/client/<path>` and
+ * `/packages/<name>`. The page loads them from `/assets/<version>`, which changes with any of them, so that browsers can
+ * cache them forever. It also lists the modules that it needs from the start, so that browsers request them all at once.
  *
  * A checkout needs no build: its TypeScript modules are sent without their types. The package has JavaScript modules.
  */
@@ -15,6 +15,8 @@ import { pathNotFound } from '../response/problems.ts';
 
 const sources = new URL('../../', import.meta.url);
 const folders = ['web', 'client'];
+/** The packages that modules of the page import by name. Each is a single module. */
+const packages = ['uqr'];
 
 const mediaTypes: Record<string, string> = {
   css: 'text/css; charset=utf-8',
@@ -41,7 +43,7 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       'content-type': 'text/html; charset=utf-8',
     },
   });
-  for (const folder of folders) {
+  for (const folder of [...folders, 'packages']) {
     // During an upgrade, a replica also gets requests for the version of another one.
     for (const prefix of ['', '/assets/:version']) {
       app.route<{ Params: { '*': string; version?: string } }>({
@@ -81,19 +83,26 @@ async function readFiles() {
   // Both by path.
   const texts = new Map<string, string>();
   const responders = new Map<string, Responder>();
+  const add = (path: string, text: string, mediaType: string) => {
+    texts.set(path, text);
+    const read = async () => {
+      const script = path.endsWith('.ts') ? await withoutTypes(text) : text;
+      return Buffer.from(withPackagePaths(path, script));
+    };
+    const headers = { ...pageHeaders, 'content-type': mediaType };
+    responders.set(path, responderFor({ read, headers }));
+  };
+  for (const name of packages) {
+    const text = await readFile(new URL(import.meta.resolve(name)), 'utf8');
+    add(`packages/${name}.js`, text, 'text/javascript; charset=utf-8');
+  }
   for (const folder of folders) {
     const names = await readdir(new URL(folder, sources), { recursive: true });
     for (const name of names.toSorted()) {
       const mediaType = mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
       if (mediaType === undefined) continue;
       const path = `${folder}/${name}`;
-      const text = await readFile(new URL(path, sources), 'utf8');
-      texts.set(path, text);
-      const read = async () => Buffer.from(name.endsWith('.ts') ? await withoutTypes(text) : text);
-      responders.set(
-        path,
-        responderFor({ read, headers: { ...pageHeaders, 'content-type': mediaType } }),
-      );
+      add(path, await readFile(new URL(path, sources), 'utf8'), mediaType);
     }
   }
   /** The modules that the page imports from the start, directly or not. */
@@ -111,6 +120,15 @@ function importsOf(path: string, text: string): string[] {
   const imports = /^(?:import|export)\s(?!type\s)(?:[^'"();]*\sfrom\s)?['"](\.[^'"]+)['"]/gm;
   return [...text.matchAll(imports)].map(([, target = '']) =>
     new URL(target, `file:///${path}`).pathname.slice(1),
+  );
+}
+
+/** A browser finds no package by its name. The policy of the page allows no import map, which would be inline. */
+function withPackagePaths(path: string, script: string): string {
+  const root = '../'.repeat(path.split('/').length - 1);
+  return script.replaceAll(
+    /(?<=\bimport\(')[\w-]+(?='\))/g,
+    (name) => `${root}packages/${name}.js`,
   );
 }
 
