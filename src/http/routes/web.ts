@@ -1,5 +1,5 @@
 /**
- * Serves the page at `/`, and the modules and styles that it loads: `/web/<path>`, `/client/<path>` and
+ * Serves the page at `/`, and the modules, styles and icons that it loads: `/web/<path>`, `/client/<path>` and
  * `/packages/<name>`. The page loads them from `/assets/<version>`, which changes with any of them, so that browsers can
  * cache them forever. It also lists the modules that it needs from the start, so that browsers request them all at once.
  *
@@ -21,7 +21,9 @@ const packages = ['uqr'];
 const mediaTypes: Record<string, string> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
+  png: 'image/png',
   ts: 'text/javascript; charset=utf-8',
+  webmanifest: 'application/manifest+json',
 };
 
 /** The URLs in the page are relative, so a path prefix works. */
@@ -81,20 +83,18 @@ function policyFor({ issuer }: PageSignOn): Record<string, string> {
 
 async function readFiles() {
   // Both by path.
-  const texts = new Map<string, string>();
+  const contents = new Map<string, Buffer>();
   const responders = new Map<string, Responder>();
-  const add = (path: string, text: string, mediaType: string) => {
-    texts.set(path, text);
-    const read = async () => {
-      const script = path.endsWith('.ts') ? await withoutTypes(text) : text;
-      return Buffer.from(withPackagePaths(path, script));
-    };
+  const add = async (path: string, file: URL, mediaType: string) => {
+    const content = await readFile(file);
+    contents.set(path, content);
+    const read = async () => (/\.[jt]s$/.test(path) ? scriptOf(path, String(content)) : content);
     const headers = { ...pageHeaders, 'content-type': mediaType };
     responders.set(path, responderFor({ read, headers }));
   };
   for (const name of packages) {
-    const text = await readFile(new URL(import.meta.resolve(name)), 'utf8');
-    add(`packages/${name}.js`, text, 'text/javascript; charset=utf-8');
+    const file = new URL(import.meta.resolve(name));
+    await add(`packages/${name}.js`, file, 'text/javascript; charset=utf-8');
   }
   for (const folder of folders) {
     const names = await readdir(new URL(folder, sources), { recursive: true });
@@ -102,16 +102,17 @@ async function readFiles() {
       const mediaType = mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
       if (mediaType === undefined) continue;
       const path = `${folder}/${name}`;
-      add(path, await readFile(new URL(path, sources), 'utf8'), mediaType);
+      await add(path, new URL(path, sources), mediaType);
     }
   }
   /** The modules that the page imports from the start, directly or not. */
-  const modules = new Set(texts.keys().filter((path) => /^web\/main\.[jt]s$/.test(path)));
+  const modules = new Set(contents.keys().filter((path) => /^web\/main\.[jt]s$/.test(path)));
   for (const path of modules) {
-    for (const imported of importsOf(path, texts.get(path) ?? '')) modules.add(imported);
+    for (const imported of importsOf(path, String(contents.get(path)))) modules.add(imported);
   }
   /** Changes if any of the files changes. */
-  const version = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
+  const hashes = [...contents].map(([path, content]) => [path, hash('sha256', content)]);
+  const version = hash('sha256', JSON.stringify(hashes), 'base64url').slice(0, 16);
   return { version, modules: [...modules], responders };
 }
 
@@ -123,13 +124,15 @@ function importsOf(path: string, text: string): string[] {
   );
 }
 
-/** A browser finds no package by its name. The policy of the page allows no import map, which would be inline. */
-function withPackagePaths(path: string, script: string): string {
+/**
+ * A module as a browser runs it: without types, and with the paths of packages, which it does not find by their names.
+ * The policy of the page allows no import map, because that would be inline.
+ */
+async function scriptOf(path: string, source: string): Promise<Buffer> {
+  const script = path.endsWith('.ts') ? await withoutTypes(source) : source;
   const root = '../'.repeat(path.split('/').length - 1);
-  return script.replaceAll(
-    /(?<=\bimport\(')[\w-]+(?='\))/g,
-    (name) => `${root}packages/${name}.js`,
-  );
+  const packageName = /(?<=\bimport\(')[\w-]+(?='\))/g;
+  return Buffer.from(script.replaceAll(packageName, (name) => `${root}packages/${name}.js`));
 }
 
 /** Node warns on the terminal that its function is experimental, and has no option to suppress only this warning. */
