@@ -6,6 +6,7 @@ import { PlantStoreError, type Plant } from '../client/client.ts';
 import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
+import { openLinkedPlant } from './dialogs/linked-plant.ts';
 import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
@@ -109,5 +110,6 @@ async function openLabels(plants?: readonly Plant[]): Promise<void> {
 await start(async () => {
   show('store');
   await openLive();
+  await openLinkedPlant();
   await import('./files/import-dialog.ts');
 });
