@@ -26,6 +26,7 @@ const buttons = {
   'add-open': openAdd,
   'empty-add': openAdd,
   'bin-open': () => binDialog.open(),
+  'people-open': openPeople,
   'sharing-open': () => sharingDialog.open(),
   'tokens-open': () => tokensDialog.open(),
   'import-open': openImport,
@@ -104,6 +105,11 @@ async function copyCurl(): Promise<void> {
 async function openImport(): Promise<void> {
   const dialog = await import('./files/import-dialog.ts');
   dialog.openImport();
+}
+
+async function openPeople(): Promise<void> {
+  const { peopleDialog } = await import('./dialogs/people-dialog.ts');
+  await peopleDialog.open();
 }
 
 await start(async () => {
