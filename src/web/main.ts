@@ -2,7 +2,7 @@
  * The page: its parts, and what it shows around the table. docs/how-to/page.md describes what it does, decision 31 why
  * it is built this way.
  */
-import { PlantStoreError } from '../client/client.ts';
+import { PlantStoreError, type Plant } from '../client/client.ts';
 import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
@@ -32,11 +32,13 @@ const buttons = {
   'empty-import': openImport,
   'export-csv': () => exportAs('csv'),
   'export-json': () => exportAs('json'),
+  'export-labels': () => openLabels(),
   'copy-view': copyCurl,
   'filter-clear': () => showOnly({ ...view, tag: undefined }),
   'no-match-clear': () => showOnly({}),
   'failed-retry': reload,
   'selection-clear': clearSelection,
+  'selection-labels': () => openLabels(selectedPlants()),
   'selection-delete': () => deletePlants(selectedPlants()),
 };
 for (const [id, press] of Object.entries(buttons)) onPress(id, press);
@@ -93,10 +95,15 @@ async function copyCurl(): Promise<void> {
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
-/** The dialog is loaded after the first view, which is lighter without it. */
+/** Some dialogs are loaded after the first view, which is lighter without them. */
 async function openImport(): Promise<void> {
   const dialog = await import('./files/import-dialog.ts');
   dialog.openImport();
+}
+
+async function openLabels(plants?: readonly Plant[]): Promise<void> {
+  const dialog = await import('./files/labels-dialog.ts');
+  await dialog.openLabels(plants);
 }
 
 await start(async () => {

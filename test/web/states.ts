@@ -29,6 +29,9 @@ export function testStore(looks: readonly Look[]): void {
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Export' }).click();
     await assertIn(page, 'export');
+    await page.getByRole('button', { name: 'Labels' }).click();
+    await page.getByText('4 labels on 1 page.').waitFor();
+    await assertIn(page, 'labels');
     await page.keyboard.press('Escape');
     await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
     await assertIn(page, 'selection');
