@@ -147,6 +147,7 @@ inBrowser('the keyboard alone creates a token, copies it, and revokes it', async
   await tabTo(page, '#tokens-open');
   await press(page, 'Enter');
   await page.getByRole('listitem').getByText('this page').waitFor();
+  await page.getByRole('button', { name: 'Revoke Created ' }).first().waitFor(); // it has no label
   await page.keyboard.insertText('phone');
   await press(page, 'Tab', 'ArrowDown', 'Tab', 'Tab', 'Space'); // for 7 days, without writing
   await press(page, 'Enter');
