@@ -211,6 +211,7 @@ function questionAbout(before: Token, next: Token): Question {
     title: sentence`Open the store “${next.store}” as “${next.user}”?`,
     text: sentence`The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
     action: 'Open',
+    isSafe: true,
   };
 }
 
