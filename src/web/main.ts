@@ -10,7 +10,7 @@ import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
 import { serviceUrl } from './session/connection.ts';
-import { start } from './session/session.ts';
+import { info, start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
@@ -71,9 +71,9 @@ function drawSummary(): void {
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
   setText('no-match-title', sentence`No plants${textOf(view)}`);
-  show('no-match-tag', q === undefined);
   setText('export-what', sentence`All plants${textOf(view)}`);
-  byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
+  const hasOthers = [...owners].some((owner) => owner !== info?.user);
+  byId('grid', HTMLElement).classList.toggle('with-owners', hasOthers);
 }
 
 addEventListener('unhandledrejection', ({ reason }) => {
@@ -82,13 +82,6 @@ addEventListener('unhandledrejection', ({ reason }) => {
   else if (reason instanceof Error && reason.name !== 'AbortError') {
     toast(`The page could not do this. ${reason.message}`);
   }
-});
-
-byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
-  event.preventDefault();
-  const input = byId('filter-input', HTMLInputElement);
-  if (input.value !== '') showOnly({ ...view, tag: input.value });
-  input.value = '';
 });
 
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
