@@ -20,7 +20,7 @@ import { limitedTo, override, startApp } from '../support/app.ts';
 import { run, runOk, serve, start } from '../support/command.ts';
 import { seededRandom } from '../support/random.ts';
 import { rounds, sizeOf } from '../support/rounds.ts';
-import { storageNames, testDatabase, type StorageName } from '../support/storages.ts';
+import { storageNames, storageOf, testDatabase, type StorageName } from '../support/storages.ts';
 import { tempFolder } from '../support/temp.ts';
 
 /** A service, and a file that alice imports. */
@@ -217,7 +217,7 @@ describe('plants import', { concurrency: 2 }, () => {
   });
 
   it('undoes each run by itself, and adds again what was undone', async (t) => {
-    const { env, app, file, importing } = await setUp(t);
+    const { env, app, file, importing, remove } = await setUp(t);
     const token = env.PLANT_STORE_TOKEN;
     const list = async () => (await app.call('GET', '/plants?fields=id,name', { token })).text;
     await app.call('POST', '/plants', { token, json: { id: 1, name: 'A' } });
@@ -246,6 +246,12 @@ describe('plants import', { concurrency: 2 }, () => {
       assert.equal(await list(), `[{"id":1,"name":"B"},{"id":${id},"name":"Fern"}]`);
       if (id === 2) assert.equal((await importing([file, '--undo'])).status, 0);
     }
+    // The record of the file lasts longer than the keys of the service.
+    const schema = storageOf(t) === 'SQLite' ? '' : 'plant_store.';
+    await app.database.run(`DELETE FROM ${schema}idempotency_keys`);
+    assert.match((await importing([file])).stdout, /^Added 0 plants; 1 was already added/);
+    await remove(3);
+    assert.equal((await importing([file])).stdout, 'Added 1 plant.\n');
 
     const { text: others } = await app.call('GET', '/plants', { token });
     for (const options of [{ store: 'second' }, { role: 'manager' } as const]) {
