@@ -302,5 +302,6 @@ function questionAbout(before: Token, next: Token): Question {
     title: sentence`Open the store “${next.store}” as “${next.user}”?`,
     text: joined(['The link is for another user.', current], ' '),
     action: 'Open',
+    isSafe: true,
   };
 }
