@@ -255,7 +255,8 @@ async function stay(): Promise<void> {
     idempotencyKey,
   });
   await Promise.all([keepToken(created), enter(created)]);
-  toast('You stay signed in on this device.');
+  const isKept = keptToken() === created;
+  toast(isKept ? 'You stay signed in on this device.' : 'The browser lets the page keep no token.');
 }
 
 /** Gets the next token of this browser, once a day. */
@@ -282,6 +283,8 @@ async function leave(next: string | undefined): Promise<never> {
   leaving.abort();
   check.abort();
   remember(tokenKey, next);
+  // Where the browser blocks that, the address takes the token over the reload.
+  if (next !== recall(tokenKey)) history.replaceState(null, '', `#token=${next}`);
   forgetSignOn();
   location.reload();
   return new Promise(() => {}); // whoever waits for it ends with the page
