@@ -268,6 +268,7 @@ async function renewKept(): Promise<void> {
 
 export async function signOut(): Promise<never> {
   history.replaceState(null, '', serviceUrl);
+  byId('sign-out', HTMLButtonElement).ariaBusy = 'true';
   leaving.abort(); // what waits for the service must not ask for another token
   if (token === keptToken()) await keepToken(undefined);
   return leave(undefined);
