@@ -14,7 +14,8 @@ import { pageHeaders } from '../response/headers.ts';
 import { pathNotFound } from '../response/problems.ts';
 
 const sources = new URL('../../', import.meta.url);
-const folders = ['web', 'client'];
+/** With what the names of their files begin that the page loads. It folds names as the service does. */
+const folders = { web: '', client: '', plants: 'folding.' };
 
 const mediaTypes: Record<string, string> = {
   css: 'text/css; charset=utf-8',
@@ -32,7 +33,7 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       const head = links + (signOn === undefined ? '' : settingsOf(signOn));
       const html = await readFile(new URL('web/index.html', sources), 'utf8');
       const withHead = html.replace('</head>', () => `${head}</head>`);
-      const local = /(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g;
+      const local = /(?<=\s(?:href|src)=")(?=(?:web|client|plants)\/)/g;
       return Buffer.from(withHead.replaceAll(local, `assets/${version}/`));
     },
     headers: {
@@ -41,9 +42,10 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       'content-type': 'text/html; charset=utf-8',
     },
   });
-  for (const folder of folders) {
+  for (const folder of Object.keys(folders)) {
     // During an upgrade, a replica also gets requests for the version of another one.
     for (const prefix of ['', '/assets/:version']) {
+      if (prefix === '' && folder === 'plants') continue; // this is the path of the plants themselves
       app.route<{ Params: { '*': string; version?: string } }>({
         method: ['GET', 'HEAD'],
         url: `${prefix}/${folder}/*`,
@@ -81,9 +83,10 @@ async function readFiles() {
   // Both by path.
   const texts = new Map<string, string>();
   const responders = new Map<string, Responder>();
-  for (const folder of folders) {
+  for (const [folder, start] of Object.entries(folders)) {
     const names = await readdir(new URL(folder, sources), { recursive: true });
     for (const name of names.toSorted()) {
+      if (!name.startsWith(start)) continue;
       const mediaType = mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
       if (mediaType === undefined) continue;
       const path = `${folder}/${name}`;

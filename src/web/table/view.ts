@@ -11,10 +11,14 @@ export interface View {
   tag?: string | undefined;
   /** A part of the name or the tag. */
   q?: string | undefined;
+  /** By id if it is undefined. */
+  sort?: 'name' | '-name' | undefined;
 }
 
 export function viewOfAddress(): View {
-  return { tag: hashParameter('tag'), q: hashParameter('q') };
+  const order = hashParameter('sort');
+  const sort = order === 'name' || order === '-name' ? order : undefined;
+  return { tag: hashParameter('tag'), q: hashParameter('q'), sort };
 }
 
 /** Whether a plant has the tag of the view. */
@@ -33,8 +37,8 @@ export async function* pagesOf(
   view: View,
   options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal' | 'onResponse'>,
 ): AsyncGenerator<Plant[], undefined> {
-  const { tag, q = tag } = view;
-  const filter = q !== undefined && isText(q) ? { q } : { tag };
+  const { tag, q = tag, sort } = view;
+  const filter = q !== undefined && isText(q) ? { q, sort } : { tag, sort };
   for await (const page of store.pages({ ...options, ...filter, fields: rowFields })) {
     const plants = page.filter((plant) => hasTag(view, plant));
     if (plants.length > 0) yield plants;
@@ -42,10 +46,11 @@ export async function* pagesOf(
 }
 
 /** The view as parameters of an address. */
-export function parametersOf({ tag, q }: View): string {
+export function parametersOf({ tag, q, sort }: View): string {
   const parameters = new URLSearchParams();
   if (tag !== undefined) parameters.set('tag', tag);
   if (q !== undefined) parameters.set('q', q);
+  if (sort !== undefined) parameters.set('sort', sort);
   return parameters.toString();
 }
 
