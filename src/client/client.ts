@@ -28,6 +28,7 @@ import {
   type PlantStoreOptions,
   type Transport,
 } from './options.ts';
+import { isProblem } from './problem.ts';
 import { arrayOf, countOf, etagOf, idOf, nextOf } from './reply.ts';
 import {
   addressOf,
@@ -41,6 +42,7 @@ import {
 } from './request.ts';
 import { allFields } from './types.ts';
 import type {
+  Access,
   DeletedPlant,
   NewPlant,
   NewToken,
@@ -48,9 +50,12 @@ import type {
   PlantChange,
   PlantPatch,
   ProblemKind,
+  Role,
   ShareAccess,
   Shares,
+  TeamShare,
   Token,
+  User,
 } from './types.ts';
 
 export type { DefaultFields, FieldsOptions, Plant, PlantWith } from './fields.ts';
@@ -222,7 +227,7 @@ export class PlantStore {
   }
 
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
-  async *listDeleted(options: DeletedOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
+  async *listDeleted(options: PageOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
     const first = this.#address(['bin'], { limit: limitOf(options) });
     yield* itemsOf(this.#pages<DeletedPlant[]>(first, options, arrayOf), options);
   }
@@ -258,12 +263,10 @@ export class PlantStore {
 
   /**
    * Creates another token of the same user, with at most the scopes and the lifetime of this one, which are the
-   * default. The request is repeated only if it certainly created nothing.
+   * default. Without an `idempotencyKey`, the request is repeated only if it certainly created nothing.
    */
-  async createToken(token: NewToken = {}, options?: CallOptions): Promise<CreatedToken> {
-    return this.#call('once', options, async (call) => {
-      return (await call.send<CreatedToken>('POST', this.#address(['tokens']), token)).json;
-    });
+  async createToken(token: NewToken = {}, options?: CreateTokenOptions): Promise<CreatedToken> {
+    return this.#createToken(['tokens'], token, options);
   }
 
   /** Lists the user's own tokens, the newest first. */
@@ -299,13 +302,66 @@ export class PlantStore {
 
   /** Shares all plants of the user with another one, or changes what that user can do. */
   async share(user: string, access: ShareAccess, options?: CallOptions): Promise<void> {
-    const address = this.#address(['shares', user]);
-    await this.#call('repeatable', options, (call) => call.send('PUT', address, { access }));
+    await this.#put(['shares', user], { access }, options);
   }
 
   /** Ends the shares between the user and another one, in both directions. */
   async unshare(user: string, options?: CallOptions): Promise<void> {
     await this.#delete(['shares', user], 'share-not-found', options);
+  }
+
+  /** Gets what the user shares with everyone in the store: undefined if nothing. */
+  async teamShare(options?: CallOptions): Promise<ShareAccess | undefined> {
+    try {
+      return (await this.#get<TeamShare>(['team-share'], options)).access;
+    } catch (error) {
+      if (isProblem(error, 'share-not-found')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Shares all plants of the user with everyone in the store, including users who join later. */
+  async shareWithTeam(access: ShareAccess, options?: CallOptions): Promise<void> {
+    await this.#put(['team-share'], { access }, options);
+  }
+
+  /** Ends what the user shares with everyone. Shares with single users stay. */
+  async unshareWithTeam(options?: CallOptions): Promise<void> {
+    await this.#delete(['team-share'], 'share-not-found', options);
+  }
+
+  /** Lists the users of the store in ascending order of name. For managers, like the methods below. */
+  async *listUsers(options: PageOptions = {}): AsyncGenerator<User, void, void> {
+    const first = this.#address(['users'], { limit: limitOf(options) });
+    yield* itemsOf(this.#pages<User[]>(first, options, arrayOf), options);
+  }
+
+  /** Makes a user a member or a manager. The last manager of a store stays one. */
+  async setRole(user: string, role: Role, options?: CallOptions): Promise<void> {
+    await this.#put(['users', user], { role }, options);
+  }
+
+  /** Removes a user with their tokens and shares. If the user owns plants, `plantsTo` names who gets them. */
+  async removeUser(user: string, options: RemoveUserOptions = {}): Promise<void> {
+    const query = { 'plants-to': options.plantsTo };
+    await this.#delete(['users', user], 'user-not-found', options, undefined, query);
+  }
+
+  /**
+   * Creates a token or an invitation for a user, who becomes a member of the store if there is no such user. It has at
+   * most the scopes and the lifetime of this token, and by default reads and writes plants.
+   */
+  async createTokenFor(
+    user: string,
+    token: NewToken = {},
+    options?: CreateTokenOptions,
+  ): Promise<CreatedToken> {
+    return this.#createToken(['users', user, 'tokens'], token, options);
+  }
+
+  /** Gets what a user can do with a plant, and why. */
+  async explainAccess(user: string, plant: number, options?: CallOptions): Promise<Access> {
+    return this.#get<Access>(['users', user, 'access'], options, { plant });
   }
 
   /** The same client, which repeats requests until they succeed, unless the user limits the retries. */
@@ -349,6 +405,20 @@ export class PlantStore {
     return this.#call('read', options, async (call) => (await call.send<T>('GET', address)).json);
   }
 
+  async #put(path: Path, body: object, options: CallOptions | undefined): Promise<void> {
+    const address = this.#address(path);
+    await this.#call('repeatable', options, (call) => call.send('PUT', address, body));
+  }
+
+  async #createToken(path: Path, token: NewToken, options: CreateTokenOptions = {}) {
+    const effect = options.idempotencyKey === undefined ? 'once' : 'repeatable';
+    const headers = keyOf(options);
+    const address = this.#address(path);
+    return this.#call(effect, options, async (call) => {
+      return (await call.send<CreatedToken>('POST', address, token, headers)).json;
+    });
+  }
+
   #call<T>(
     effect: Effect,
     options: CallOptions | undefined,
@@ -362,8 +432,9 @@ export class PlantStore {
     goneKind: ProblemKind,
     options: CallOptions | undefined,
     headers?: HeadersOfCall,
+    query?: Query,
   ) {
-    const address = this.#address(path);
+    const address = this.#address(path, query);
     await this.#call('repeatable', options, async (call) => {
       if (goneKind === 'invalid-token') call.canRenewToken = false; // the call revokes this very token
       const sent = call.send('DELETE', address, undefined, headers);
@@ -394,13 +465,20 @@ async function* itemsOf<T>(
 }
 
 /** Throws a RangeError if the page size is not valid. */
-function limitOf({ pageSize = maxPage }: DeletedOptions): number {
+function limitOf({ pageSize = maxPage }: PageOptions): number {
   requireInteger('pageSize', pageSize, 1, maxPage);
   return pageSize;
 }
 
 /** A token that was just created. `token` is not shown again. */
 export type CreatedToken = OwnToken & { token: string };
+
+export type CreateTokenOptions = CallOptions & KeyOptions;
+
+export interface RemoveUserOptions extends CallOptions {
+  /** Who gets the plants of the removed user: required if there are any. */
+  plantsTo?: string | undefined;
+}
 
 export interface Created<F extends Fields> {
   id: number;
@@ -420,8 +498,8 @@ export interface HistoryOptions extends CallOptions {
   limit?: number | undefined;
 }
 
-export interface DeletedOptions extends CallOptions {
-  /** Maximum number of plants in a page, at most 1,000. */
+export interface PageOptions extends CallOptions {
+  /** Maximum number of plants or users in a page, at most 1,000. */
   pageSize?: number | undefined;
 }
 

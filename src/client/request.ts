@@ -4,9 +4,10 @@
  */
 
 export type Path =
-  | readonly ['plants' | 'changes' | 'bin' | 'token' | 'tokens' | 'shares']
+  | readonly ['plants' | 'changes' | 'bin' | 'token' | 'tokens' | 'shares' | 'team-share' | 'users']
   | readonly ['plants', number, ('restore' | 'history')?]
-  | readonly ['tokens' | 'shares', string];
+  | readonly ['tokens' | 'shares', string]
+  | readonly ['users', string, ('tokens' | 'access')?];
 
 export type Query = Record<string, string | number | readonly string[] | undefined>;
 
@@ -47,7 +48,7 @@ export interface ConditionOptions {
 }
 
 export interface KeyOptions {
-  /** Of 1 to 255 ASCII characters, such as a UUID: a new one for each plant. Calls with the same key create one plant. */
+  /** Of 1 to 255 ASCII characters, such as a UUID: a new one for each plant or token. Calls with the same key create one. */
   idempotencyKey?: string | undefined;
 }
 

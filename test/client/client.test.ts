@@ -173,6 +173,56 @@ describe('PlantStore', () => {
     }
   });
 
+  it('shares with everyone in the store, changes what they can do, and ends it', async (t) => {
+    const { store: alice, clientOf } = await connect(t, { scopes: sharing });
+    const bob = await clientOf('bob');
+    assert.equal(await alice.teamShare(), undefined);
+    for (const access of ['read', 'write'] as const) {
+      await alice.shareWithTeam(access);
+      assert.equal(await alice.teamShare(), access);
+      const { received } = await bob.listShares();
+      assert.deepEqual(received, [{ user: 'alice', access, team: true }]);
+    }
+    await alice.unshareWithTeam();
+    assert.equal(await alice.teamShare(), undefined);
+    await assert.rejects(alice.unshareWithTeam(), { kind: 'share-not-found' });
+  });
+
+  it('manages the users of a store, and invites others', async (t) => {
+    const { app, gateway, plan, store: alice, clientOf, tokenOf } = await connect(t);
+    const token = await tokenOf('ann', { role: 'manager', scopes: sharing });
+    const ann = new PlantStore({ url: gateway.address, token, beforeRetry: async () => {} });
+    await alice.create({ name: 'Fern' });
+    plan.push(cutAfter); // a repeated request creates the same invitation
+    const once = { idempotencyKey: 'carol' };
+    const invitation = await ann.createTokenFor('c/a rol', { invitation: { uses: 2 } }, once);
+    const guest = new PlantStore({ url: app.address, token: invitation.token });
+    const joined = await guest.createToken({}, once);
+    assert.equal((await guest.createToken({}, once)).token, joined.token);
+    assert.deepEqual((await guest.token()).invitation, { uses: 1 });
+    const carol = new PlantStore({ url: app.address, token: joined.token });
+    const users = await Array.fromAsync(ann.listUsers({ pageSize: 1 }));
+    assert.partialDeepStrictEqual(users, [
+      { user: 'alice', role: 'member', plants: 1 },
+      { user: 'ann', role: 'manager', plants: 0 },
+      { user: 'c/a rol', role: 'member', plants: 0 },
+    ]);
+    const { owner, read } = await ann.explainAccess('c/a rol', 1);
+    assert.deepEqual([owner, read], ['alice', { allowed: false, rule: 'no-access' }]);
+
+    await assert.rejects(ann.setRole('ann', 'member'), { kind: 'last-manager' });
+    await ann.setRole('c/a rol', 'manager');
+    assert.equal((await carol.token()).role, 'manager');
+    await assert.rejects(ann.removeUser('alice'), { kind: 'user-owns-plants' });
+    plan.push(cutAfter);
+    await ann.removeUser('alice', { plantsTo: 'c/a rol' });
+    await assert.rejects(alice.token(), { kind: 'invalid-token' });
+    assert.deepEqual(await carol.get(1, { fields: ['owner'] }), { owner: 'c/a rol' });
+    await assert.rejects((await clientOf('dave')).listUsers().next(), {
+      kind: 'insufficient-scope',
+    });
+  });
+
   it('lists every plant once, over any number of pages', async (t) => {
     const app = await startApp(t);
     const gateway = await startGateway(t, app.address);

@@ -49,6 +49,9 @@ it('a name that no URL can contain is refused before anything is sent', async (t
       () => store.revokeToken(name),
       () => store.share(name, 'read'),
       () => store.unshare(name),
+      () => store.setRole(name, 'member'),
+      () => store.removeUser(name),
+      () => store.createTokenFor(name),
     ]) {
       await assert.rejects(call, { name: 'RangeError', message: /No URL/ });
     }
