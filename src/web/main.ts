@@ -2,7 +2,7 @@
  * The page: its parts, and what it shows around the table. docs/how-to/page.md describes what it does, decision 31 why
  * it is built this way.
  */
-import { PlantStoreError } from '../client/client.ts';
+import { PlantStoreError, type Plant } from '../client/client.ts';
 import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
@@ -10,7 +10,7 @@ import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
 import { serviceUrl } from './session/connection.ts';
-import { start } from './session/session.ts';
+import { info, start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
 import { countOf } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
@@ -33,11 +33,13 @@ const buttons = {
   'empty-import': openImport,
   'export-csv': () => exportAs('csv'),
   'export-json': () => exportAs('json'),
+  'export-labels': () => openLabels(),
   'copy-view': copyCurl,
   'filter-clear': () => showOnly({ ...view, tag: undefined }),
   'no-match-clear': () => showOnly({}),
   'failed-retry': reload,
   'selection-clear': clearSelection,
+  'selection-labels': () => openLabels(selectedPlants()),
   'selection-delete': () => deletePlants(selectedPlants()),
 };
 for (const [id, press] of Object.entries(buttons)) onPress(id, press);
@@ -70,9 +72,9 @@ function drawSummary(): void {
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
   setText('no-match-title', sentence`No plants${textOf(view)}`);
-  show('no-match-tag', q === undefined);
   setText('export-what', sentence`All plants${textOf(view)}`);
-  byId('grid', HTMLElement).classList.toggle('with-owners', owners.size > 1);
+  const hasOthers = [...owners].some((owner) => owner !== info?.user);
+  byId('grid', HTMLElement).classList.toggle('with-owners', hasOthers);
 }
 
 addEventListener('unhandledrejection', ({ reason }) => {
@@ -81,13 +83,6 @@ addEventListener('unhandledrejection', ({ reason }) => {
   else if (reason instanceof Error && reason.name !== 'AbortError') {
     toast(`The page could not do this. ${reason.message}`);
   }
-});
-
-byId('filter', HTMLFormElement).addEventListener('submit', (event) => {
-  event.preventDefault();
-  const input = byId('filter-input', HTMLInputElement);
-  if (input.value !== '') showOnly({ ...view, tag: input.value });
-  input.value = '';
 });
 
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
@@ -101,7 +96,7 @@ async function copyCurl(): Promise<void> {
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
-/** The dialog is loaded after the first view, which is lighter without it. */
+/** Some dialogs are loaded after the first view, which is lighter without them. */
 async function openImport(): Promise<void> {
   const dialog = await import('./files/import-dialog.ts');
   dialog.openImport();
@@ -110,6 +105,11 @@ async function openImport(): Promise<void> {
 async function openPeople(): Promise<void> {
   const { peopleDialog } = await import('./dialogs/people-dialog.ts');
   await peopleDialog.open();
+}
+
+async function openLabels(plants?: readonly Plant[]): Promise<void> {
+  const dialog = await import('./files/labels-dialog.ts');
+  await dialog.openLabels(plants);
 }
 
 await start(async () => {

@@ -6,7 +6,7 @@ import type { ChangeWith, Plant, ResponseInfo } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
-import { byId, changed, element } from '../shared/dom.ts';
+import { byId, changed, element, sentence, type Text } from '../shared/dom.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
 
@@ -19,8 +19,10 @@ export let list: PlantList | undefined;
 /** The list of a search, until its first plants arrive. */
 let nextList: PlantList | undefined;
 /** Tags of the plants that were loaded, to suggest them. */
-const knownTags = new Set<string>();
-const maxKnownTags = 100;
+export const knownTags = new Set<string>();
+const maxKnownTags = 1_000;
+/** Browsers show all suggestions of a field at once. */
+const maxSuggestedTags = 100;
 
 /** Shows what the address asks for. */
 export function showView(): void {
@@ -34,7 +36,9 @@ addEventListener('hashchange', () => {
 
 /** Shows another view. The back button returns to this one. */
 export function showOnly(wanted: View): void {
-  location.hash = parametersOf(wanted);
+  if (parametersOf(wanted) === parametersOf(view)) return;
+  history.pushState(null, '', `#${parametersOf(wanted)}`);
+  showView();
 }
 
 /** Shows only the plants with this tag, or all if it shows only them already. */
@@ -49,13 +53,16 @@ export function reload(): void {
 
 /**
  * Shows the plants that contain a text. Until they arrive, the table stays as it is, so that it does not flicker.
- * Returns whether it shows them then.
+ * Returns whether it shows them then. The back button returns to what was there before the search.
  */
 export async function search(q: string | undefined): Promise<boolean> {
   list?.stop();
   await list?.settled();
+  const isNext = (q === undefined) === (view.q === undefined);
   view = { ...view, q };
-  history.replaceState(null, '', `#${parametersOf(view)}`);
+  const address = `#${parametersOf(view)}`;
+  if (isNext) history.replaceState(null, '', address);
+  else history.pushState(null, '', address);
   const opened = openList();
   nextList = opened;
   opened.see(0);
@@ -143,6 +150,12 @@ export async function readPlant(id: number): Promise<Plant | undefined> {
   return plant;
 }
 
+/** What has happened to a plant that is no longer there for this user. */
+export function goneText({ owner }: Plant, what: Text): Text {
+  const isShared = owner !== info?.user && info?.role !== 'manager';
+  return sentence`Someone has deleted ${what}${isShared ? ', or no longer shares it with you' : ''}.`;
+}
+
 /** What was read about a plant; undefined if it is not there for this user. */
 export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
@@ -154,12 +167,12 @@ export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 function suggestTags(plants: readonly Plant[]): void {
-  // The browser shows suggestions as they are.
-  const tags = plants.map(({ tag }) => tag).filter((tag) => tag !== '' && printable(tag) === tag);
   const known = knownTags.size;
-  for (const tag of tags) if (knownTags.size < maxKnownTags) knownTags.add(tag);
+  for (const { tag } of plants) if (tag !== '' && knownTags.size < maxKnownTags) knownTags.add(tag);
   if (knownTags.size === known) return; // an open list of suggestions stays open
+  // The browser shows suggestions as they are.
+  const suggested = [...knownTags].filter((tag) => printable(tag) === tag);
   byId('known-tags', HTMLDataListElement).replaceChildren(
-    ...knownTags.values().map((value) => element('option', { value })),
+    ...suggested.slice(0, maxSuggestedTags).map((value) => element('option', { value })),
   );
 }

@@ -8,7 +8,7 @@ import { printable } from '../../client/printable.ts';
 import { openPlant } from '../dialogs/plant-dialog.ts';
 import { byId, fill, find, inNextFrame } from '../shared/dom.ts';
 import { deletePlants } from './delete-plants.ts';
-import { closeUnlessChanged, edit, edited, editor } from './editor.ts';
+import { edit, edited, editor, keepIfChanged, setPlace } from './editor.ts';
 import { isWritable, type PlantList } from './plant-list.ts';
 import { list, toggleTag } from './plants.ts';
 import { clearSelection, isSelected, select, selectedPlants, toggle } from './selection.ts';
@@ -62,12 +62,15 @@ function showBeginning(): void {
   shown = list;
   kept = undefined;
   anchor = undefined;
-  closeUnlessChanged();
+  keepIfChanged();
   grid.scrollTop = 0;
 }
 
 function draw(): void {
-  if (list === undefined || grid.clientHeight === 0) return;
+  if (list === undefined) return;
+  const hasRows = list.count > 0 || list.isComplete; // until then, it is unknown where the edited plant is
+  if (edited !== undefined && hasRows && list.find(edited.id) === undefined) setPlace('none');
+  if (grid.clientHeight === 0) return;
   const [measured = newRow(0, null)] = rows.values();
   rowPx = Math.max(1, measured.offsetHeight);
   const { active, count, isComplete } = list;
@@ -173,9 +176,11 @@ function drawPlant(row: HTMLElement, plant: Plant): void {
 
 /** The editor covers its row, and stays in sight when the row is scrolled away. */
 function placeEditor(plants: PlantList): void {
-  if (edited === undefined || plants.find(edited.id) === undefined) return; // the row is gone, what was typed is not
+  if (edited === undefined || plants.find(edited.id) === undefined) return;
   const headPx = spacer.offsetTop;
   const topPx = headPx + plants.rowFrom(edited.id) * rowPx - grid.scrollTop;
+  const isVisible = topPx + rowPx > headPx && topPx < grid.clientHeight;
+  setPlace(isVisible ? 'row' : 'scrolled away');
   const lastTopPx = grid.clientHeight - editor.offsetHeight;
   editor.style.top = `${Math.max(headPx, Math.min(topPx, lastTopPx))}px`;
 }
