@@ -7,6 +7,7 @@ await import('./journeys/join.ts');
 await import('./journeys/stay.ts');
 await import('./journeys/plants.ts');
 await import('./journeys/search.ts');
+await import('./journeys/many.ts');
 await import('./journeys/edit.ts');
 await import('./journeys/live.ts');
 await import('./journeys/position.ts');
