@@ -28,6 +28,7 @@ const buttons = {
   'add-open': openAdd,
   'empty-add': openAdd,
   'bin-open': () => binDialog.open(),
+  'people-open': openPeople,
   'sharing-open': () => sharingDialog.open(),
   'tokens-open': () => tokensDialog.open(),
   'import-open': openImport,
@@ -113,6 +114,11 @@ async function openImport(): Promise<void> {
 async function openLabels(plants?: readonly Plant[]): Promise<void> {
   const dialog = await import('./files/labels-dialog.ts');
   await dialog.openLabels(plants);
+}
+
+async function openPeople(): Promise<void> {
+  const { peopleDialog } = await import('./dialogs/people-dialog.ts');
+  await peopleDialog.open();
 }
 
 await start(async () => {

@@ -268,6 +268,7 @@ async function renewKept(): Promise<void> {
 
 export async function signOut(): Promise<never> {
   history.replaceState(null, '', serviceUrl);
+  byId('sign-out', HTMLButtonElement).ariaBusy = 'true';
   leaving.abort(); // what waits for the service must not ask for another token
   if (token === keptToken()) await keepToken(undefined);
   return leave(undefined);
@@ -301,5 +302,6 @@ function questionAbout(before: Token, next: Token): Question {
     title: sentence`Open the store “${next.store}” as “${next.user}”?`,
     text: joined(['The link is for another user.', current], ' '),
     action: 'Open',
+    isSafe: true,
   };
 }
