@@ -68,14 +68,16 @@ onPress('tokens-hide', () => {
 });
 
 /** How long a new token can be valid: at most as long as the token of the page. */
-function expiryOptions(expiresAt: string | undefined): HTMLOptionElement[] {
+export function expiryOptions(
+  expiresAt: string | undefined,
+  forever = 'until you revoke it',
+): HTMLOptionElement[] {
   const options = lifetimes.map((days) => {
     const end = new Date();
     end.setUTCDate(end.getUTCDate() + days);
     return element('option', { value: end.toISOString() }, `for ${days} days`);
   });
-  if (expiresAt === undefined)
-    return [element('option', { value: '' }, 'until you revoke it'), ...options];
+  if (expiresAt === undefined) return [element('option', { value: '' }, forever), ...options];
   const longest = `until ${formatTime(expiresAt)}, like the token of this page`;
   const shorter = options.filter(({ value }) => Date.parse(value) < Date.parse(expiresAt));
   return [element('option', { value: '' }, longest), ...shorter];
