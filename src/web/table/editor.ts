@@ -70,7 +70,7 @@ export function setPlace(place: 'row' | 'scrolled away' | 'none'): void {
   if (edited === undefined) return;
   const { name } = edited;
   const isLost = place === 'none';
-  const lost = sentence`“${name}” is not in this list. Save or cancel your change to it.`;
+  const lost = sentence`“${name}” is not among these plants. Save or cancel your change to it.`;
   const text = isLost ? lost : sentence`Edit “${name}”`;
   setText('edit-title', text);
   if (isLost && editor.dataset['place'] !== place) announce(text);
