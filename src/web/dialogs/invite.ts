@@ -7,6 +7,7 @@ import { info, store } from '../session/session.ts';
 import { serviceUrl } from '../session/connection.ts';
 import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
+import { newKey } from '../shared/form.ts';
 import { formatTime } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { isUser, offerUsers } from './known-users.ts';
@@ -56,7 +57,7 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
   const expiresAt = expiryField.value || info?.renewableUntil;
   const uses = usesField.valueAsNumber;
   const terms = { scopes, invitation: { uses }, ...(expiresAt !== undefined && { expiresAt }) };
-  const idempotencyKey = crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
+  const idempotencyKey = newKey();
   await dialog.change(async () => {
     const { token, expiresAt: end = '' } = await store.createTokenFor(user, terms, {
       idempotencyKey,

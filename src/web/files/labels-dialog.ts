@@ -9,8 +9,8 @@ import { byId, element, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { countOf } from '../shared/format.ts';
 import { qrCode } from '../shared/qr-code.ts';
+import { rowFields } from '../table/plant-list.ts';
 import { view } from '../table/plants.ts';
-import { pagesOf } from '../table/view.ts';
 
 /** Labels in the middle of a page: lengths in millimeters. The gap is between columns; rows have none. */
 type Sheet = Record<
@@ -83,7 +83,7 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
 /** One more than get a label, if there are so many. */
 async function plantsOfView(signal: AbortSignal): Promise<Plant[]> {
   const found: Plant[] = [];
-  for await (const plants of pagesOf(store, view, { signal })) {
+  for await (const plants of store.pages({ ...view, fields: rowFields, signal })) {
     found.push(...plants);
     if (found.length > maxLabels) break;
   }
