@@ -112,6 +112,20 @@ export function testStates(looks: readonly Look[]): void {
     assert.ok(width < 320, 'the name of the provider wraps');
   });
 
+  inBrowser('an invitation', async (t) => {
+    const { page, app, token } = await openStore(t, { access: { scopes } });
+    const json = { invitation: {} };
+    const path = `/users/${encodeURIComponent('W'.repeat(50))}/tokens`;
+    const { json: invited } = await app.call('POST', path, { token, json });
+    await page.locator('#who').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+    await page.locator('#sign-in-token').fill((invited as { token: string }).token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Join' }).waitFor();
+    await assertIn(page, 'an invitation');
+  });
+
   inBrowser('a link to another store', async (t) => {
     const { page, app } = await openStore(t);
     await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
