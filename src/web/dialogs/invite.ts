@@ -9,6 +9,7 @@ import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { newKey } from '../shared/form.ts';
 import { formatTime } from '../shared/format.ts';
+import { isOnlyHere, qrCode } from '../shared/qr-code.ts';
 import { toast } from '../shared/toast.ts';
 import { isUser, offerUsers } from './known-users.ts';
 import type { MenuDialog } from './menu-dialog.ts';
@@ -32,9 +33,9 @@ onPress('invite-copy', () => tellCopied(link));
 onPress('invite-copy-text', () => tellCopied(message));
 onPress('invite-share', () => navigator.share({ text: message }));
 show('invite-share', 'share' in navigator);
-// The link is for other devices too.
-show('invite-local', /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname));
+show('invite-local', isOnlyHere);
 onPress('invite-hide', () => {
+  [link, message] = ['', ''];
   showInvitation();
   userField.focus();
 });
@@ -66,12 +67,12 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     void offerUsers();
     const times = uses === 1 ? 'once' : `${uses} times`;
     const until = `It works ${times}, until ${formatTime(end)}.`;
-    showInvitation(
-      `${serviceUrl.href}#token=${token}`,
-      `Join the store “${info?.store}” as “${user}”:`,
-      until,
-    );
-    setText('invite-about', sentence`Send this link to “${user}”. ${until}`);
+    const about = sentence`Send this link to “${user}”, or let them scan the code. ${until}`;
+    setText('invite-about', about);
+    link = `${serviceUrl.href}#token=${token}`;
+    message = `Join the store “${info?.store}” as “${user}”: ${link}\n${until}`;
+    showInvitation();
+    void qrCode(link).then((code) => byId('invite-code', HTMLElement).replaceChildren(code));
     userField.value = '';
     const copyButton = byId('invite-copy', HTMLButtonElement);
     if (copyButton.checkVisibility()) copyButton.focus();
@@ -87,10 +88,9 @@ function questionAbout(user: string) {
   };
 }
 
-/** Shows what is to be sent in place of the form, or the form again. */
-function showInvitation(address = '', before = '', after = ''): void {
-  link = address;
-  message = `${before} ${link}\n${after}`;
+/** Shows what is to be sent in place of the form, or the form again if nothing is. */
+function showInvitation(): void {
+  setText('invite-code', '');
   setText('invite-link', link);
   setText('invite-copied', '');
   show('invite-new', link !== '');

@@ -8,7 +8,7 @@ import { store } from '../session/session.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { countOf } from '../shared/format.ts';
-import { qrCode } from '../shared/qr-code.ts';
+import { isOnlyHere, qrCode } from '../shared/qr-code.ts';
 import { rowFields } from '../table/plant-list.ts';
 import { view } from '../table/plants.ts';
 
@@ -66,7 +66,7 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
   form.clear();
   submit.disabled = true;
   setText('labels-count', 'Loading …');
-  show('labels-local', /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname));
+  show('labels-local', isOnlyHere);
   document.adoptedStyleSheets = [paper];
   dialog.showModal();
   await form.run(async () => {
