@@ -4,7 +4,7 @@
  */
 import type { Scope, Token, User } from '../../client/client.ts';
 import { info, store } from '../session/session.ts';
-import { serviceUrl } from '../session/connection.ts';
+import { isLoopback, serviceUrl } from '../session/connection.ts';
 import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { formatTime } from '../shared/format.ts';
@@ -32,7 +32,7 @@ onPress('invite-copy-text', () => tellCopied(message));
 onPress('invite-share', () => navigator.share({ text: message }));
 show('invite-share', 'share' in navigator);
 // The link is for other devices too.
-show('invite-local', /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname));
+show('invite-local', isLoopback);
 onPress('invite-hide', () => {
   showInvitation();
   userField.focus();
