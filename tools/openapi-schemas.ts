@@ -7,7 +7,7 @@ import { roles, shareAccesses, type GrantState } from '../src/access/access.ts';
 import { rules } from '../src/access/explain.ts';
 import { maxInvitationUses } from '../src/access/own-tokens.ts';
 import { NewShare, ShareAccess } from '../src/http/routes/shares.ts';
-import { NewToken, Scope } from '../src/http/routes/tokens.ts';
+import { NewToken, Scope } from '../src/http/routes/new-token.ts';
 import { Role } from '../src/http/routes/users.ts';
 import { NewWebhook } from '../src/http/routes/webhooks.ts';
 import { plantEvents } from '../src/log/change-log.ts';

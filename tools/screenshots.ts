@@ -1,5 +1,5 @@
 /**
- * Makes the pictures of the page for README.md and docs/how-to/page.md: `npm run screenshots`. It drives a real service with
+ * Makes the pictures of the page for README.md and docs/how-to/page.md, and its icons: `npm run screenshots`. It drives a real service with
  * plants as a nursery has them, in a real browser.
  */
 import type { TestContext } from 'node:test';
@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { BrowserContextOptions } from 'playwright-core';
 import { startApp } from '../test/support/app.ts';
 import { launchBrowser, openPage } from '../test/support/browser.ts';
+import { plantPath } from './reference/icon.ts';
 
 const folder = fileURLToPath(new URL('../docs/images/', import.meta.url));
 
@@ -37,6 +38,7 @@ const browser = await launchBrowser(scope);
 await picture('page', { ...desktop, colorScheme: 'light' });
 await picture('page-dark', { ...desktop, colorScheme: 'dark' });
 await picture('page-phone', { ...phone, colorScheme: 'light', deviceScaleFactor: 2 });
+for (const size of [192, 512]) await icon(size);
 for (const cleanup of cleanups) await cleanup();
 
 async function picture(name: string, context: BrowserContextOptions): Promise<void> {
@@ -47,6 +49,19 @@ async function picture(name: string, context: BrowserContextOptions): Promise<vo
   await page.locator('#grid[aria-busy=false]').waitFor();
   await page.screenshot({ path: `${folder}${name}.png` });
   await page.context().close();
+}
+
+/** For the home screen: phones cut off its corners. */
+async function icon(size: number): Promise<void> {
+  const page = await browser.newPage({ viewport: { width: size, height: size } });
+  await page.setContent(
+    `<body style="margin:0;background:#1d6b44"><svg viewBox="-8 -8 40 40">
+      <path d="${plantPath}" fill="none" stroke="#fff" stroke-width="1.7" stroke-linecap="round" stroke-linejoin="round"/>
+    </svg>`,
+  );
+  const path = fileURLToPath(new URL(`../src/web/icons/icon-${size}.png`, import.meta.url));
+  await page.screenshot({ path });
+  await page.close();
 }
 
 /** The plants in an order without a pattern, which is the same each time. */

@@ -22,6 +22,8 @@ export interface ImportOptions {
   rows: readonly ImportRow[];
   /** Returns the idempotency key of a row. It is called for each row in the order of the file. */
   keyOf: (plant: NewPlant, row: number) => string;
+  /** The ids of the plants that earlier imports have added, by the keys of their rows. */
+  added?: ReadonlyMap<unknown, number> | undefined;
   /** Whether a row with the id of a plant that is there changes that plant. */
   update: boolean;
   /** Number of requests in flight. */
@@ -66,6 +68,7 @@ export async function* importPlants({
   store,
   rows,
   keyOf,
+  added,
   update,
   concurrency,
   signal,
@@ -84,6 +87,9 @@ export async function* importPlants({
     try {
       const changed = update ? await updatePlant(store, plant, options) : undefined;
       if (changed !== undefined) return { ...place, ...changed, id: plant.id, key, etag };
+      const earlier = added?.get(key);
+      if (earlier !== undefined && (await isThere(store, earlier, { signal })))
+        return { ...place, status: 'already added', id: earlier };
       const { id, isReplay } = await store.create(plant, { ...options, idempotencyKey: key });
       return { ...place, status: isReplay ? 'already added' : 'added', id, key, etag };
     } catch (error) {
@@ -95,6 +101,17 @@ export async function* importPlants({
   for (const hasId of [true, false]) {
     const some = tasks.filter(({ plant }) => (plant.id !== undefined) === hasId);
     yield* inParallel(some, concurrency, send);
+  }
+}
+
+/** A plant of an earlier import can be gone, as after a restore of the database. */
+async function isThere(store: PlantStore, id: number, options: CallOptions): Promise<boolean> {
+  try {
+    await store.get(id, options);
+    return true;
+  } catch (error) {
+    if (!isProblem(error, 'plant-not-found')) throw error;
+    return false;
   }
 }
 

@@ -128,11 +128,11 @@ export const tokenWrites = {
         [tokenSql.countOwn, [store, name]],
         isAuthorManager(store, by),
       ],
-      decide([[earlier], [own], [found], [last], tokens, [author]]) {
+      decide([[earlier], [ownRow], [found], [last], tokens, [author]]) {
         if (other !== undefined) assertManager(by, author);
-        if (earlier !== undefined) return { result: repeated(storedToken(earlier), token) };
-        const uses = own?.[7] ?? null;
-        if (uses === 0) throw invitationUsed();
+        if (earlier !== undefined) return { result: repeated(readToken(earlier).stored, token) };
+        const own = ownRow && readToken(ownRow);
+        if (own?.stored.uses === 0) throw invitationUsed();
         const ended = tokensToDelete(tokens, token.createdAtMs, token.uses !== undefined);
         if (ended instanceof Problem) throw ended;
         const { user, writes, entries } = ensureUser({ store, name, found, last });
@@ -146,7 +146,7 @@ export const tokenWrites = {
             [tokenSql.deleteOwn, [store, ended]],
             // A key whose token is deleted would otherwise create it again, even if it was revoked.
             ...(ended.length === 0 ? [] : [salted]),
-            ...(uses === null ? [] : [spent]),
+            ...(own?.stored.uses === undefined ? [] : [spent]),
             added.write,
           ],
           entries: [...entries, added.entry],
@@ -155,12 +155,12 @@ export const tokenWrites = {
     });
 
     /** A token for another user, and one that takes the place of an invitation or a renewable token, is not below it. */
-    function lineOf(own: TokenRow | undefined, { renewableUntilMs }: OwnToken): string | null {
+    function lineOf(own: ReturnType<typeof readToken> | undefined, { renewableUntilMs }: OwnToken) {
       if (name !== userName) return null;
-      const [line, renewable, uses] =
-        own === undefined ? [null, null, null] : [own[8], own[6], own[7]];
-      const isInPlace = uses !== null || (renewable !== null && renewableUntilMs !== undefined);
-      return isInPlace ? line : lineBelow(line, parent);
+      if (own === undefined) return lineBelow(null, parent);
+      const { stored, line } = own;
+      const isRenewal = stored.renewableUntilMs !== undefined && renewableUntilMs !== undefined;
+      return stored.uses !== undefined || isRenewal ? line : lineBelow(line, parent);
     }
   },
 
@@ -286,23 +286,22 @@ const noTokens = { first: noHash, last: noHash };
 /** The record of a token, the number of its user, and its line. */
 function readRecord(row: RecordRow): { record: TokenRecord; owner: number; line: string | null } {
   const [number, hash, store, user, role, owner, ...token] = row;
-  const record = { store, user, role, id: tokenId(hash, number), ...storedToken(token) };
-  return { record, owner, line: token[8] };
+  const { stored, line } = readToken(token);
+  return { record: { store, user, role, id: tokenId(hash, number), ...stored }, owner, line };
 }
 
-function storedToken(row: TokenRow): StoredToken {
+function readToken(row: TokenRow): { stored: StoredToken; line: string | null } {
   const [scopes, label, createdAtMs, ...others] = row;
-  const [expiresAtMs, revokedAtMs, lastUsedAtMs, renewableUntilMs, uses] = others.map((value) =>
-    typeof value === 'number' ? value : undefined,
-  );
-  return {
+  const [expiresAt, revokedAt, lastUsedAt, renewableUntil, uses, line] = others;
+  const stored = {
     scopes: parseScopes(scopes),
     label,
     createdAtMs,
-    expiresAtMs,
-    revokedAtMs,
-    lastUsedAtMs,
-    renewableUntilMs,
-    uses,
+    expiresAtMs: expiresAt ?? undefined,
+    revokedAtMs: revokedAt ?? undefined,
+    lastUsedAtMs: lastUsedAt ?? undefined,
+    renewableUntilMs: renewableUntil ?? undefined,
+    uses: uses ?? undefined,
   };
+  return { stored, line };
 }

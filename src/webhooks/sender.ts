@@ -14,8 +14,8 @@ import { messageOf, type Post, type Webhook, type WebhookKey } from './webhook.t
 /** How often to look for webhooks, and at least how long after the last time if this process has changed something. */
 const intervalMs = 500;
 const minIntervalMs = 50;
-/** Maximum number of attempts at once. */
-const maxSending = 256;
+/** Maximum number of attempts at once: those of a hundred users whose receivers all hang, in 60 MB. */
+const maxSending = 1_024;
 /** How many of them begin in an interval to send a message again: they leave room, and connections to the storage. */
 const maxFailing = 16;
 /** What receivers can take (Standard Webhooks, "Payload size"). */

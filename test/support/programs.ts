@@ -20,6 +20,7 @@ const packages = {
   mount: 'mount',
   nginx: 'nginx-light',
   openssl: 'openssl',
+  pdftoppm: 'poppler-utils',
   pgbouncer: 'pgbouncer',
   prlimit: 'util-linux',
   ps: 'procps',

@@ -8,7 +8,7 @@ import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
 import { openPage } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
-import { choose, done, submit, switchTab } from './actions.ts';
+import { choose, done, openPeople, submit, switchTab } from './actions.ts';
 import { browser, inBrowser, openStore } from './store.ts';
 
 /** Adds the test of the states of a store with plants, and of its dialogs, in these looks. */
@@ -19,11 +19,19 @@ export function testStore(looks: readonly Look[]): void {
     const { page, app, token, errors } = await openStore(t);
     await page.locator('#grid').focus();
     await assertIn(page, 'table');
+    await page.getByLabel('Search').click();
+    await page.keyboard.press('ArrowDown');
+    await page.getByRole('option', { name: 'herbs', selected: true }).waitFor();
+    await assertIn(page, 'tags below the search box');
+    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'alice' }).click();
     await assertIn(page, 'identity');
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Export' }).click();
     await assertIn(page, 'export');
+    await page.getByRole('button', { name: 'Labels' }).click();
+    await page.getByText('4 labels on 1 page.').waitFor();
+    await assertIn(page, 'labels');
     await page.keyboard.press('Escape');
     await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
     await assertIn(page, 'selection');
@@ -37,7 +45,7 @@ export function testStore(looks: readonly Look[]): void {
     await assertIn(page, 'plant');
     await page.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Edit Ficus' }).click();
-    await page.locator('#edit-name:not([readonly])').fill('');
+    await page.locator('#edit-name').fill('');
     await page.locator('#edit-tag').fill('x'.repeat(101));
     await page.keyboard.press('Enter');
     await page.getByText('Enter a tag of').waitFor();
@@ -104,6 +112,20 @@ export function testStates(looks: readonly Look[]): void {
     assert.ok(width < 320, 'the name of the provider wraps');
   });
 
+  inBrowser('an invitation', async (t) => {
+    const { page, app, token } = await openStore(t, { access: { scopes } });
+    const json = { invitation: {} };
+    const path = `/users/${encodeURIComponent('W'.repeat(50))}/tokens`;
+    const { json: invited } = await app.call('POST', path, { token, json });
+    await page.locator('#who').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+    await page.locator('#sign-in-token').fill((invited as { token: string }).token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Join' }).waitFor();
+    await assertIn(page, 'an invitation');
+  });
+
   inBrowser('a link to another store', async (t) => {
     const { page, app } = await openStore(t);
     await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
@@ -139,10 +161,8 @@ export function testStates(looks: readonly Look[]): void {
     const { page } = await openStore(t, { plants: [] });
     await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
     await assertIn(page, 'empty');
-    await page.getByLabel('Filter by tag').fill('cactus');
-    await page.keyboard.press('Enter');
+    await page.evaluate("location.hash = 'tag=cactus'");
     await page.getByRole('heading', { name: 'No plants with the tag' }).waitFor();
-    await assertIn(page, 'no match');
     await page.getByLabel('Search').fill('aloe');
     await page.getByRole('heading', { name: 'containing “aloe”' }).waitFor();
     await assertIn(page, 'no match of a search');
@@ -190,6 +210,25 @@ export function testStates(looks: readonly Look[]): void {
     await page.keyboard.press('Escape');
     await page.locator('#rows .owner').nth(4).waitFor();
     await assertIn(page, 'plants of two owners');
+  });
+
+  inBrowser('people, and an invitation', async (t) => {
+    const { page, app } = await openStore(t, { access: { scopes } });
+    const token = await app.token('W'.repeat(150));
+    await app.call('POST', '/plants', { token, json: { name: 'Ivy' } });
+    await openPeople(page);
+    await page.keyboard.press('Enter');
+    await page.getByText('Enter a name of up to').waitFor();
+    await assertIn(page, 'people, with a fault');
+    await page.locator('#people-user').fill('ann');
+    await page.keyboard.press('Enter');
+    await page.locator('#invite-copy:focus').waitFor();
+    await assertIn(page, 'an invitation');
+    await page.getByRole('button', { name: 'Remove WWW' }).click();
+    await page.locator('#remove-plants-to').fill('nobody');
+    await page.keyboard.press('Enter');
+    await page.getByText('is not a user of this store').waitFor();
+    await assertIn(page, 'a removal');
   });
 
   inBrowser('a bin with names of any length', async (t) => {

@@ -58,7 +58,7 @@ export function addImportCommand(plants: Command): void {
     .option('--concurrency <number>', 'number of requests in flight', integer(1, 1_000), 32)
     .option(
       '--key <text>',
-      'identifies this import: with the same key, a row is not added again for 24 hours; by default the content of the file, and a random text for a pipe',
+      'identifies this import: with the same key, a row is not added again; by default the content of the file, and a random text for a pipe',
     )
     .option(
       '--name-column <column>',
@@ -175,15 +175,15 @@ async function run(
     const store = new PlantStore({ ...clientOptions, timeoutMs: maxTimeoutMs, beforeRetry });
     if (source.isRepeatable) recorded = await beginRun(file, store, clientOptions.url);
     const keyOf = keysOf(importKey, recorded?.undone);
-    const outcomes = importPlants({ store, rows, keyOf, update, concurrency, signal });
+    const added = recorded?.added;
+    const outcomes = importPlants({ store, rows, keyOf, added, update, concurrency, signal });
     for await (const outcome of outcomes) {
       report.add(outcome);
       const isDone = outcome.status === 'added' || outcome.status === 'updated';
       if (isDone && recorded && !record(file, recorded.run, outcome)) recorded = undefined;
     }
     report.end();
-    const { added, updated } = report.counts;
-    if (recorded && added + updated > 0) {
+    if (recorded && report.counts.added + report.counts.updated > 0) {
       printError('To undo this import, run the same command with --undo.');
     }
     if (report.counts.refused === 0) return;

@@ -38,16 +38,22 @@ async function importerOf(store: PlantStore, url: string | URL): Promise<string>
 }
 
 /**
- * Begins a run, with the keys of the rows whose plants were deleted by an undo: with other keys, the service adds these
- * rows again. Undefined, with a message, if the record of the file cannot be read.
+ * Begins a run. With the keys of the rows that an undo took back: with other keys, the service adds these rows again. And
+ * with the plants of the other rows, by key: the service does not know their keys for longer than a day. Undefined, with a
+ * message, if the record of the file cannot be read.
  */
 export async function beginRun(file: string, store: PlantStore, url: string | URL) {
   const run: Run = { id: randomUUID(), by: await importerOf(store, url) };
   try {
     const lines = await readRecord(file, '');
     const deleted = new Set(lines.filter(({ undone }) => undone).map(plantOf));
-    const rows = lines.filter((line) => line.run.by === run.by && deleted.has(plantOf(line)));
-    return { run, undone: new Set(rows.map(({ key }) => key)) };
+    const undone = new Set<unknown>();
+    const added = new Map<unknown, number>();
+    for (const line of lines.filter(({ run: { by } }) => by === run.by)) {
+      if (deleted.has(plantOf(line))) undone.add(line.key);
+      else if (line.before === undefined) added.set(line.key, line.id);
+    }
+    return { run, undone, added };
   } catch (error) {
     warn(error);
     return undefined;

@@ -15,9 +15,10 @@ import { Type } from '../../shared/typebox.ts';
 import type { TypeBoxProvider } from '../request/validation.ts';
 import { wantedBy } from '../response/send-list.ts';
 import { sendJson } from '../response/send.ts';
+import { createTokenFor, NewToken } from './new-token.ts';
 import { afterOf, limitOf, operationsOf, strict, type RouteOptions } from './operation.ts';
 import { nameOfUser, userParameter as user } from './shares.ts';
-import { createTokenFor, NewToken, tokenProblems } from './tokens.ts';
+import { tokenProblems } from './tokens.ts';
 
 export const Role = Type.Unsafe<(typeof roles)[number]>({
   type: 'string',

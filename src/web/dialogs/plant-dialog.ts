@@ -1,7 +1,7 @@
 /**
  * The dialog of one plant: everything about it, its history, and what the user can do with it.
  */
-import type { Plant, PlantChange } from '../../client/client.ts';
+import { PlantStoreError, type Plant, type PlantChange } from '../../client/client.ts';
 import { optionalTexts } from '../../client/types.ts';
 import { store } from '../session/session.ts';
 import {
@@ -18,7 +18,7 @@ import { formatTime, titleOf } from '../shared/format.ts';
 import { deletePlants, restorePlants } from '../table/delete-plants.ts';
 import { edit } from '../table/editor.ts';
 import { isWritable } from '../table/plant-list.ts';
-import { ifFound, readPlant } from '../table/plants.ts';
+import { goneText, ifFound, readPlant } from '../table/plants.ts';
 import { entryOf } from './menu-dialog.ts';
 
 /** The service shows no more changes (src/log/change-log.ts). */
@@ -71,25 +71,32 @@ export async function openPlant(plant: Plant): Promise<void> {
   await load(plant);
 }
 
-/** Shows the plant as it is now, and its history. */
+/** Shows the plant as it is now, and its history, or why it cannot. */
 async function load(plant: Plant): Promise<void> {
-  const [current, changes = []] = await Promise.all([
+  const reading = Promise.all([
     readPlant(plant.id), // the table can be minutes old
     ifFound(store.history(plant.id)), // the service may keep none
   ]);
+  const read = await reading.catch((error: unknown) => {
+    if (error instanceof PlantStoreError) return error;
+    throw error;
+  });
   if (shown !== plant) return;
   history.ariaBusy = null;
+  if (read instanceof PlantStoreError) return setText('plant-failure', read.detail);
+  const [current, changes = []] = read;
   list.replaceChildren(...entriesOf(changes, current));
   show('plant-cut', isCut(changes));
   if (current !== undefined) return draw(current);
   for (const action of ['edit', 'delete']) show(`plant-${action}`, false);
-  show('plant-gone');
+  setText('plant-failure', goneText(plant, 'this plant'));
   show('plant-restore', isWritable(plant) && changes[0]?.event === 'deleted');
 }
 
 function draw(plant: Plant): void {
   shown = plant;
-  for (const id of ['plant-gone', 'plant-restore']) show(id, false);
+  setText('plant-failure', '');
+  show('plant-restore', false);
   const { id, name, owner } = plant;
   const texts = optionalTexts.map((field) => [titleOf(field), plant[field] || `no ${field}`]);
   setText('plant-name', name);

@@ -10,7 +10,7 @@ export const formatCount = (count: number) => numbers.format(count);
 export const formatTime = (time: string) => times.format(new Date(time));
 
 /** "1 plant", or "2,000 plants". */
-export function countOf(count: number, what: 'plant' | 'row'): string {
+export function countOf(count: number, what: 'plant' | 'row' | 'label' | 'page'): string {
   return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 

@@ -20,12 +20,14 @@ import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
 import { restore } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
-import { ifFound, list, removePlant, updatePlant } from './plants.ts';
+import { goneText, ifFound, list, removePlant, updatePlant } from './plants.ts';
 
 export const editor = byId('edit', HTMLElement);
 /** The plant that is edited, as its row showed it. */
 export let edited: Plant | undefined;
-/** The plant as it was when it was last read, and its entity tag. */
+/** No plant has this entity tag, so a change is not saved before the plant was read. */
+const unread = '"unread"';
+/** The plant as it was when it was last read, or as its row shows it, and its entity tag. */
 let read: { plant: Plant; etag: string } | undefined;
 /** Whether saving restores the plant first. */
 let isGone = false;
@@ -41,25 +43,44 @@ editor.addEventListener('keydown', ({ key, isComposing }) => {
 
 /** Turns the row of a plant into fields. Reads the plant, because its row can be minutes old. */
 export async function edit(plant: Plant): Promise<void> {
-  if (isChanged()) return nameField.focus(); // what was typed is not lost
+  if (edited !== undefined && isChanged()) {
+    nameField.focus(); // what was typed is not lost
+    if (edited.id !== plant.id)
+      toast(sentence`First save or cancel your change to “${edited.name}”.`);
+    return;
+  }
   edited = plant;
+  read = { plant, etag: unread };
   list?.hold(plant.id);
-  read = undefined;
-  editor.ariaLabel = `Edit plant ${plant.id}`;
   form.clear();
   ask(undefined);
   fillIn(plant);
   show('edit');
   nameField.focus();
-  changed(); // the table moves the fields to the row
-  const current = await reread(plant);
-  if (edited !== plant || current === undefined) return;
-  fillIn(current);
   nameField.select();
+  changed(); // the table moves the fields to the row
+  const shown = nameField.value;
+  await checkEdited();
+  if (edited === plant && nameField.value !== shown && !isChanged()) nameField.select();
 }
 
-export function closeUnlessChanged(): void {
-  if (!isChanged()) close();
+/** Shows which plant is edited if the fields do not cover its row, and asks what to do with a change if it has none. */
+export function setPlace(place: 'row' | 'scrolled away' | 'none'): void {
+  if (edited === undefined) return;
+  const { name } = edited;
+  const isLost = place === 'none';
+  const text = isLost
+    ? sentence`“${name}” is not in this list. Save or cancel your change to it.`
+    : sentence`“${name}”`;
+  setText('edit-title', text);
+  if (isLost && editor.dataset['place'] !== place) announce(text);
+  editor.dataset['place'] = place;
+}
+
+/** Another list is shown. What was typed stays, and so does the row of its plant. */
+export function keepIfChanged(): void {
+  if (edited !== undefined && isChanged()) list?.hold(edited.id);
+  else close();
 }
 
 function isChanged(): boolean {
@@ -80,19 +101,25 @@ export async function checkEdited(): Promise<void> {
   const [plant, before] = [edited, read];
   const isSaving = () => saveButton.ariaBusy === 'true';
   if (plant === undefined || before === undefined || isSaving()) return;
-  const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
+  const current = await readAgain(plant);
   if (edited !== plant || read !== before || isSaving()) return;
   if (current === undefined) return leave(plant);
+  updatePlant(current.plant);
   if (isGone) ask(undefined); // somebody has restored it
   if (current.etag === before.etag) return;
-  if (isChanged()) return setText('edit-choice', changedTo(current.plant));
+  const hasTyped = isChanged();
+  if (hasTyped && !isSame(current.plant, before.plant)) {
+    return setText('edit-choice', changedTo(current.plant));
+  }
   read = current;
-  fillIn(current.plant);
+  if (!hasTyped) fillIn(current.plant);
 }
 
 /** The plant is gone. The editor closes, unless that would lose what was typed: saving it restores the plant. */
 function leave(plant: Plant): void {
-  const gone = sentence`Someone has deleted “${plant.name}”, or no longer shares it with you.`;
+  removePlant(plant.id);
+  if (edited !== plant) return; // the user has left it
+  const gone = goneText(plant, sentence`“${plant.name}”`);
   if (!isChanged()) {
     close();
     return void toast(gone);
@@ -103,25 +130,17 @@ function leave(plant: Plant): void {
   setText('edit-save', 'Restore and save');
 }
 
-/** Fields that are not read yet cannot be changed. */
 function fillIn(plant: Plant): void {
-  for (const { field, input } of inputs) {
-    input.value = plant[field];
-    input.readOnly = read === undefined;
-  }
+  for (const { field, input } of inputs)
+    if (input.value !== plant[field]) input.value = plant[field];
 }
 
-/** Gets the plant as it is now. */
-async function reread(plant: Plant): Promise<Plant | undefined> {
-  const current = await ifFound(store.getWithETag(plant.id, { fields: rowFields }));
-  if (current === undefined) {
-    removePlant(plant.id);
-    if (edited === plant) leave(plant);
-    return undefined;
-  }
-  updatePlant(current.plant);
-  if (edited === plant) read = current;
-  return current.plant;
+async function readAgain({ id }: Plant): Promise<typeof read> {
+  return ifFound(store.getWithETag(id, { fields: rowFields }));
+}
+
+function isSame(one: Plant, other: Plant): boolean {
+  return inputs.every(({ field }) => one[field] === other[field]);
 }
 
 async function save(): Promise<void> {
@@ -146,11 +165,15 @@ async function save(): Promise<void> {
     const isLate = isProblem(error, 'precondition-failed');
     const isReadOnly = isProblem(error, 'plant-read-only');
     if (!isLate && !isReadOnly && !isProblem(error, 'plant-not-found')) throw error;
-    const theirs = await reread(plant);
-    if (theirs === undefined) return;
+    const current = await readAgain(plant);
+    if (current === undefined) return leave(plant);
+    const { plant: theirs } = current;
+    updatePlant(theirs);
     if (!isLate) throw error;
     if (edited !== plant) return; // the user has left meanwhile
-    if (read.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
+    if (current.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags
+    read = current;
+    if (isSame(theirs, before)) return save();
     // Only what this user has changed is theirs to choose about.
     for (const { field, input } of inputs) {
       if (patch[field] === undefined) input.value = theirs[field];
@@ -158,7 +181,7 @@ async function save(): Promise<void> {
     if (isChanged()) return ask(theirs);
   }
   if (edited === plant) close();
-  announce(sentence`Saved “${name}”.`);
+  toast(sentence`Saved “${name}”.`);
 }
 
 /** Lets the user choose between their text and the one of somebody else; without a text, there is no choice. */

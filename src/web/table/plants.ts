@@ -6,7 +6,8 @@ import type { ChangeWith, Plant, ResponseInfo } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
-import { byId, changed, element } from '../shared/dom.ts';
+import { byId, changed, element, sentence, type Text } from '../shared/dom.ts';
+import { orders } from './orders.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
 
@@ -19,8 +20,12 @@ export let list: PlantList | undefined;
 /** The list of a search, until its first plants arrive. */
 let nextList: PlantList | undefined;
 /** Tags of the plants that were loaded, to suggest them. */
-const knownTags = new Set<string>();
-const maxKnownTags = 100;
+export const knownTags = new Set<string>();
+const maxKnownTags = 1_000;
+/** Browsers show all suggestions of a field at once. */
+const maxSuggestedTags = 100;
+/** Maximum number of plants in a page of the service. */
+const maxPage = 1_000;
 
 /** Shows what the address asks for. */
 export function showView(): void {
@@ -34,7 +39,9 @@ addEventListener('hashchange', () => {
 
 /** Shows another view. The back button returns to this one. */
 export function showOnly(wanted: View): void {
-  location.hash = parametersOf(wanted);
+  if (parametersOf(wanted) === parametersOf(view)) return;
+  history.pushState(null, '', `#${parametersOf(wanted)}`);
+  showView();
 }
 
 /** Shows only the plants with this tag, or all if it shows only them already. */
@@ -49,13 +56,16 @@ export function reload(): void {
 
 /**
  * Shows the plants that contain a text. Until they arrive, the table stays as it is, so that it does not flicker.
- * Returns whether it shows them then.
+ * Returns whether it shows them then. The back button returns to what was there before the search.
  */
 export async function search(q: string | undefined): Promise<boolean> {
   list?.stop();
   await list?.settled();
+  const isNext = (q === undefined) === (view.q === undefined);
   view = { ...view, q };
-  history.replaceState(null, '', `#${parametersOf(view)}`);
+  const address = `#${parametersOf(view)}`;
+  if (isNext) history.replaceState(null, '', address);
+  else history.pushState(null, '', address);
   const opened = openList();
   nextList = opened;
   opened.see(0);
@@ -65,20 +75,34 @@ export async function search(q: string | undefined): Promise<boolean> {
 
 /** The plants of the view. */
 function openList(): PlantList {
-  const filter = view;
-  const read = async (after: number | undefined) => {
-    let isLast = false;
-    const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
-    const pages = pagesOf(store, filter, { pageSize, after, onResponse });
-    const { value: plants = [] } = await pages.next();
-    suggestTags(plants);
-    return { plants, isLast };
+  const { tag, q, sort } = view;
+  const source = {
+    pages: () => readPages({ tag, q, sort }),
+    compare: orders[sort ?? 'id'],
+    count: () => store.count({ tag, q }),
   };
-  const opened: PlantList = new PlantList(read, () => {
+  const opened: PlantList = new PlantList(source, () => {
     if (nextList === opened) showList(opened);
     else if (list === opened) changed();
   });
   return opened;
+}
+
+async function* readPages(filter: View) {
+  let isLast = false;
+  let after: number | undefined;
+  const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
+  // The first page is small, so that it comes soon. But each sorted page costs the service a search of all plants.
+  const sizes = filter.sort === undefined ? [pageSize, maxPage] : [maxPage];
+  for (const size of sizes) {
+    for await (const plants of pagesOf(store, filter, { pageSize: size, after, onResponse })) {
+      suggestTags(plants);
+      yield { plants, isLast };
+      after = plants.at(-1)?.id ?? after;
+      if (isLast) return;
+      if (size !== sizes.at(-1)) break;
+    }
+  }
 }
 
 function showList(opened: PlantList): void {
@@ -91,17 +115,25 @@ function showList(opened: PlantList): void {
 export function addPlants(plants: readonly Plant[]): void {
   suggestTags(plants);
   if (view.q !== undefined) return reload(); // only the service knows what contains the text
-  for (const plant of plants) if (hasTag(view, plant)) (nextList ?? list)?.add(plant);
+  (nextList ?? list)?.add(plants.filter((plant) => hasTag(view, plant)));
 }
 
-/** Shows a plant as it is now. Its row stays, also if the view would no longer have it. */
+/** Shows plants as they are now. Their rows stay, also if the view would no longer have them. */
+export function updatePlants(plants: readonly Plant[]): void {
+  suggestTags(plants);
+  for (const each of [list, nextList]) each?.replace(plants);
+}
+
 export function updatePlant(plant: Plant): void {
-  suggestTags([plant]);
-  for (const each of [list, nextList]) each?.replace(plant);
+  updatePlants([plant]);
+}
+
+export function removePlants(ids: readonly number[]): void {
+  for (const each of [list, nextList]) each?.apply(new Map(ids.map((id) => [id, undefined])));
 }
 
 export function removePlant(id: number): void {
-  for (const each of [list, nextList]) each?.apply(new Map([[id, undefined]]));
+  removePlants([id]);
 }
 
 /** Reads all rows again. What is shown stays until then, and where it is as far as possible. */
@@ -143,6 +175,12 @@ export async function readPlant(id: number): Promise<Plant | undefined> {
   return plant;
 }
 
+/** What has happened to a plant that is no longer there for this user. */
+export function goneText({ owner }: Plant, what: Text): Text {
+  const isShared = owner !== info?.user && info?.role !== 'manager';
+  return sentence`Someone has deleted ${what}${isShared ? ', or no longer shares it with you' : ''}.`;
+}
+
 /** What was read about a plant; undefined if it is not there for this user. */
 export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
@@ -154,12 +192,14 @@ export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 function suggestTags(plants: readonly Plant[]): void {
+  const tags = new Set(plants.map(({ tag }) => tag)).difference(knownTags);
+  tags.delete('');
+  if (tags.size === 0) return; // an open list of suggestions stays open
+  for (const tag of tags) knownTags.add(tag);
+  for (const tag of [...knownTags].slice(0, -maxKnownTags)) knownTags.delete(tag);
   // The browser shows suggestions as they are.
-  const tags = plants.map(({ tag }) => tag).filter((tag) => tag !== '' && printable(tag) === tag);
-  const known = knownTags.size;
-  for (const tag of tags) if (knownTags.size < maxKnownTags) knownTags.add(tag);
-  if (knownTags.size === known) return; // an open list of suggestions stays open
+  const suggested = [...knownTags].filter((tag) => printable(tag) === tag);
   byId('known-tags', HTMLDataListElement).replaceChildren(
-    ...knownTags.values().map((value) => element('option', { value })),
+    ...suggested.slice(-maxSuggestedTags).map((value) => element('option', { value })),
   );
 }

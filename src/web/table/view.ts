@@ -7,19 +7,26 @@ import { rowFields } from './plant-list.ts';
 
 /** A member is undefined if it excludes no plant. */
 export interface View {
-  /** The whole tag, in any case. */
+  /** The whole tag. */
   tag?: string | undefined;
   /** A part of the name or the tag. */
   q?: string | undefined;
+  /** By id if it is undefined. */
+  sort?: 'name' | '-name' | undefined;
 }
 
 export function viewOfAddress(): View {
-  return { tag: hashParameter('tag'), q: hashParameter('q') };
+  const [q, order] = [hashParameter('q'), hashParameter('sort')];
+  return {
+    tag: hashParameter('tag'),
+    q: q !== undefined && isText(q) ? q : undefined,
+    sort: order === 'name' || order === '-name' ? order : undefined,
+  };
 }
 
 /** Whether a plant has the tag of the view. */
 export function hasTag({ tag }: View, plant: Plant): boolean {
-  return tag === undefined || plant.tag.toLowerCase() === tag.toLowerCase();
+  return tag === undefined || plant.tag === tag;
 }
 
 /** Whether the service can search for the text. Accents alone, such as a key that waits for its letter, are none. */
@@ -27,25 +34,21 @@ export function isText(text: string): boolean {
   return !/^[\s\p{M}]*$/u.test(text.normalize('NFKD'));
 }
 
-/** The plants of the view in pages that are not empty. A search for a tag finds it in any case. */
+/** The plants of the view, in pages. */
 export async function* pagesOf(
   store: PlantStore,
   view: View,
   options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal' | 'onResponse'>,
 ): AsyncGenerator<Plant[], undefined> {
-  const { tag, q = tag } = view;
-  const filter = q !== undefined && isText(q) ? { q } : { tag };
-  for await (const page of store.pages({ ...options, ...filter, fields: rowFields })) {
-    const plants = page.filter((plant) => hasTag(view, plant));
-    if (plants.length > 0) yield plants;
-  }
+  yield* store.pages({ ...options, ...view, fields: rowFields });
 }
 
 /** The view as parameters of an address. */
-export function parametersOf({ tag, q }: View): string {
+export function parametersOf({ tag, q, sort }: View): string {
   const parameters = new URLSearchParams();
   if (tag !== undefined) parameters.set('tag', tag);
   if (q !== undefined) parameters.set('q', q);
+  if (sort !== undefined) parameters.set('sort', sort);
   return parameters.toString();
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
-import { assertNames, loseResponse, press, switchTab, toast } from '../actions.ts';
+import { until } from '../../support/until.ts';
+import { assertNames, holdResponse, loseResponse, press, switchTab, toast } from '../actions.ts';
 import { inBrowser, openStore } from '../store.ts';
 
 const two = [
@@ -8,10 +9,11 @@ const two = [
   { name: 'Aloe', tag: 'hall' },
 ];
 
-/** Opens the row of a plant, and waits until it can be changed. */
+/** Opens the row of a plant, and waits until the plant is read. */
 async function edit(page: Page, name: string): Promise<void> {
+  const read = page.waitForResponse((response) => response.request().method() === 'GET');
   await page.getByRole('button', { name: `Edit ${name}` }).click();
-  await page.locator('#edit-name:not([readonly])').waitFor();
+  await read;
 }
 
 inBrowser('edits a row in place, and Escape leaves it as it was', async (t) => {
@@ -33,7 +35,7 @@ inBrowser('edits a row in place, and Escape leaves it as it was', async (t) => {
   assert.deepEqual(await plant(), { name: 'Aloe vera', tag: '' });
 
   await page.locator('#rows').getByText('Aloe vera').dblclick();
-  await page.locator('#edit-name:focus:not([readonly])').waitFor();
+  await page.locator('#edit-name:focus').waitFor();
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   await page.locator('#edit-name').fill(' ');
   await page.locator('#edit-tag').fill('x'.repeat(101));
@@ -50,6 +52,80 @@ inBrowser('edits a row in place, and Escape leaves it as it was', async (t) => {
   await assertNames(page, ['Ficus', 'Aloe']);
   assert.deepEqual(await plant(), { name: 'Aloe', tag: 'sill' });
   assert.deepEqual(errors, []);
+});
+
+inBrowser('an unsaved edit stays with its plant', async (t) => {
+  const { page } = await openStore(t);
+  const [editor, title] = [page.locator('#edit'), page.locator('#edit-title')];
+  const search = async (text: string, names: readonly string[]) => {
+    await page.getByLabel('Search').fill(text);
+    await assertNames(page, names);
+  };
+  const places = async () => {
+    const row = await page.locator('#rows .row').first().boundingBox();
+    const fields = await editor.boundingBox();
+    assert.ok(row && fields);
+    return { rowPx: row.y, fieldsPx: fields.y, endPx: fields.y + fields.height };
+  };
+  await edit(page, 'Ficus');
+  await page.locator('#edit-name').fill('Ficus elastica');
+  await page.getByRole('button', { name: 'Edit Aloe' }).click();
+  await toast(page, 'First save or cancel your change to “Ficus lyrata”.').waitFor();
+  await page.locator('#edit-name:focus').waitFor();
+  await title.waitFor({ state: 'hidden' });
+
+  await search('vulgaris', ['Thymus vulgaris']);
+  await title.getByText('“Ficus lyrata” is not in this list. Save or cancel').waitFor();
+  await page.getByRole('group', { name: 'Ficus lyrata' }).waitFor();
+  const above = await places();
+  assert.ok(above.endPx <= above.rowPx, 'it covers no other plant');
+  await search('lyrata', ['Ficus lyrata']);
+  await title.waitFor({ state: 'hidden' });
+  const over = await places();
+  assert.equal(over.fieldsPx, over.rowPx, 'it is back over its row');
+  await page.getByLabel('Search').fill('nothing');
+  await page.getByRole('heading', { name: 'No plants containing “nothing”' }).waitFor();
+  await title.waitFor();
+  await page.getByRole('button', { name: 'Save' }).click();
+  await toast(page, 'Saved “Ficus elastica”.').waitFor();
+  await editor.waitFor({ state: 'hidden' });
+  await search('elastica', ['Ficus elastica']);
+});
+
+inBrowser('what is typed before the plant is read stays', async (t) => {
+  const { page, app, token } = await openStore(t, { plants: two });
+  await switchTab(page, 'hidden'); // what it hears of a change would show it in the row
+  const type = async (name: string, text: string) => {
+    const { sent, release } = await holdResponse(page, '**/plants/2?*');
+    await page.getByRole('button', { name: `Edit ${name}` }).click();
+    await page.keyboard.insertText(text);
+    await sent;
+    await release();
+  };
+  await type('Aloe', 'Typed');
+  await press(page, 'Enter');
+  await assertNames(page, ['Ficus', 'Typed']);
+  await app.call('PATCH', '/plants/2', { token, json: { name: 'Theirs' } });
+  await type('Typed', 'Mine');
+  await page.getByText('Somebody changed this plant meanwhile: “Theirs” (hall).').waitFor();
+  await press(page, 'Enter');
+  await page.getByRole('button', { name: 'Keep theirs' }).click();
+  await assertNames(page, ['Ficus', 'Theirs']);
+});
+
+inBrowser('names can be read and edited beside owners in a narrow table', async (t) => {
+  const { page, app } = await openStore(t, { plants: [] });
+  const token = await app.token('bob');
+  await app.call('POST', '/plants', { token, json: { name: 'Of bob', tag: 'hall' } });
+  await page.locator('#rows .owner').getByText('bob').waitFor(); // of others alone, too
+  await edit(page, 'Of bob');
+  for (const width of [640, 700, 760]) {
+    await page.setViewportSize({ width, height: 700 });
+    for (const place of ['#rows .name', '#edit-name']) {
+      const box = await page.locator(place).boundingBox();
+      assert.ok(box && box.width >= 150, `${place} at ${width}: ${box?.width}`);
+    }
+  }
 });
 
 inBrowser('two people who edit one plant lose nothing silently', async (t) => {
@@ -73,7 +149,8 @@ inBrowser('two people who edit one plant lose nothing silently', async (t) => {
   // The newest text is edited, not the one of the row.
   await change({ name: 'Ficus lyrata' });
   await edit(page, 'Ficus of bob');
-  assert.equal(await page.locator('#edit-name').inputValue(), 'Ficus lyrata');
+  const name = page.locator('#edit-name');
+  await until('the field has it', async () => (await name.inputValue()) === 'Ficus lyrata');
   await change({ tag: 'sill' });
   await save('Mine');
   await page.getByText('meanwhile: “Ficus lyrata” (sill).').waitFor();

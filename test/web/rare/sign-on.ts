@@ -63,8 +63,7 @@ inBrowser('a person who has signed out gets no token that was requested before',
     await ended.promise;
     await route.continue();
   });
-  await page.locator('#filter-input').fill('indoor');
-  await page.keyboard.press('Enter');
+  await page.locator('#search-input').fill('indoor');
   await asked.promise;
   await page.locator('#who').click();
   await page.locator('#sign-out').focus();
@@ -76,8 +75,7 @@ inBrowser('a person who has signed out gets no token that was requested before',
 inBrowser('a person signs in again if no other token can be had', async (t) => {
   const { provider, app, page } = await startExpired(t);
   provider.publish(provider.keys, { url: `${app.address}/`, lifetimeSeconds: 600 }); // it forgets
-  await page.locator('#filter-input').fill('indoor');
-  await page.keyboard.press('Enter');
+  await page.locator('#search-input').fill('indoor');
   const dialog = page.getByRole('dialog', { name: 'Your token no longer works' });
   await dialog.waitFor();
   assert.deepEqual(await violations(page), []);
@@ -139,8 +137,7 @@ inBrowser('a page that failed to get another token tries again', async (t) => {
       : { issuer, token_endpoint: `${issuer}/token` };
     response.end(JSON.stringify(json));
   };
-  await page.locator('#filter-input').fill('indoor');
-  await page.keyboard.press('Enter');
+  await page.locator('#search-input').fill('indoor');
   await page.locator('#failed, .toast').filter({ visible: true }).first().waitFor();
   provider.instead = undefined;
   await page.evaluate(`location.hash = ''`);
