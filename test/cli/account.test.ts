@@ -97,7 +97,7 @@ describe('somebody who signs in', () => {
     assert.equal((await other.run(['whoami'])).status, 2);
   });
 
-  it('has profiles, whose token goes to no other address, and which variables replace', async (t) => {
+  it('has profiles, whose token goes to no other address, and which variables and a database replace', async (t) => {
     const { run: runHere, login } = setUp(t);
     const other = await startGateway(t, app().address);
     await login(await app().token('carol'));
@@ -114,6 +114,9 @@ describe('somebody who signs in', () => {
     assert.equal(other.requests.length, 0);
     assert.equal(await userOf(['--profile', 'work']), 'dave');
     assert.equal(await userOf([], { PLANT_STORE_PROFILE: 'work' }), 'dave');
+    const database = { PLANT_STORE_DATABASE: app().database.url };
+    assert.match((await runHere(['user', 'list'], '', database)).stdout, /^STORE  USER/);
+    assert.match((await runHere(['token', 'list'])).stdout, /^\{"id":"[^"]+","label":""/);
     const url = { PLANT_STORE_URL: app().address };
     assert.equal(await userOf(['--profile', 'work'], url), 'dave');
     assert.match(await userOf([], { ...url, PLANT_STORE_PROFILE: 'work' }), /^error: No token/);
