@@ -6,19 +6,21 @@ import { PlantStoreError, type Plant } from '../client/client.ts';
 import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
+import { openLinkedPlant } from './dialogs/linked-plant.ts';
 import { sharingDialog } from './dialogs/sharing-dialog.ts';
 import { tokensDialog } from './dialogs/tokens-dialog.ts';
 import { exportAs } from './files/export.ts';
 import { serviceUrl } from './session/connection.ts';
 import { info, start } from './session/session.ts';
 import { byId, copy, onChange, onPress, sentence, setText, show } from './shared/dom.ts';
-import { countOf } from './shared/format.ts';
+import { countOf, formatCount } from './shared/format.ts';
 import { toast } from './shared/toast.ts';
 import { deletePlants } from './table/delete-plants.ts';
 import { openLive } from './table/live.ts';
 import { list, reload, showOnly, view } from './table/plants.ts';
+import { openRetag } from './table/retag.ts';
 import { drawSearchBox } from './table/search-box.ts';
-import { clearSelection, drawSelection, selectedPlants } from './table/selection.ts';
+import { clearSelection, drawSelection, selectAll, selectedPlants } from './table/selection.ts';
 import { drawTable } from './table/table.ts';
 import { parametersOf, textOf } from './table/view.ts';
 
@@ -26,6 +28,7 @@ const buttons = {
   'add-open': openAdd,
   'empty-add': openAdd,
   'bin-open': () => binDialog.open(),
+  'people-open': openPeople,
   'sharing-open': () => sharingDialog.open(),
   'tokens-open': () => tokensDialog.open(),
   'import-open': openImport,
@@ -35,8 +38,12 @@ const buttons = {
   'export-labels': () => openLabels(),
   'copy-view': copyCurl,
   'filter-clear': () => showOnly({ ...view, tag: undefined }),
-  'no-match-clear': () => showOnly({}),
+  'no-match-clear': () => showOnly({ sort: view.sort }),
   'failed-retry': reload,
+  'sort-id': () => showOnly({ ...view, sort: undefined }),
+  'sort-name': () => showOnly({ ...view, sort: view.sort === 'name' ? '-name' : 'name' }),
+  'selection-all': selectAll,
+  'selection-retag': openRetag,
   'selection-clear': clearSelection,
   'selection-labels': () => openLabels(selectedPlants()),
   'selection-delete': () => deletePlants(selectedPlants()),
@@ -53,7 +60,7 @@ for (const draw of [drawSummary, drawSearchBox, drawSelection, drawTable]) onCha
 /** Draws how many plants there are, and what takes the place of the table if there are none. */
 function drawSummary(): void {
   if (list === undefined) return;
-  const { count, isComplete, isFull, failure, owners } = list;
+  const { count, total, isComplete, isFull, failure, owners } = list;
   const { tag, q } = view;
   const isEmpty = isComplete && count === 0;
   const isFiltered = (tag ?? q) !== undefined;
@@ -65,9 +72,12 @@ function drawSummary(): void {
     setText('failed-title', failure.title);
     setText('failed-text', failure.detail);
   }
-  const total = isComplete ? countOf(count, 'plant') : `more than ${countOf(count, 'plant')}`;
-  const hint = isFull ? '. Search, or filter by a tag, to see others.' : '';
-  setText('store-count', count === 0 ? '' : total + hint);
+  const known = countOf(total ?? count, 'plant');
+  const text = total === undefined ? `more than ${known}` : known;
+  const hint = isFull
+    ? `. The table shows ${formatCount(count)} of them: search, or filter by a tag, to see others.`
+    : '';
+  setText('store-count', count === 0 ? '' : text + hint);
   show('filter-chip', tag !== undefined);
   setText('filter-tag', tag ?? '');
   setText('no-match-title', sentence`No plants${textOf(view)}`);
@@ -87,7 +97,7 @@ addEventListener('unhandledrejection', ({ reason }) => {
 /** The command lists what the table shows. It names a variable, so that no clipboard or history has the token. */
 async function copyCurl(): Promise<void> {
   const url = new URL(`plants?fields=${['id', ...textFields].join()}`, serviceUrl);
-  const parameters = parametersOf(view);
+  const parameters = parametersOf({ ...view, sort: undefined }); // a sorted list would be only a page
   if (parameters !== '') url.search += `&${parameters}`;
   const address = url.href.replaceAll("'", '%27');
   const isCopied = await copy(`curl '${address}' -H "Authorization: Bearer $PLANT_STORE_TOKEN"`);
@@ -106,8 +116,14 @@ async function openLabels(plants?: readonly Plant[]): Promise<void> {
   await dialog.openLabels(plants);
 }
 
+async function openPeople(): Promise<void> {
+  const { peopleDialog } = await import('./dialogs/people-dialog.ts');
+  await peopleDialog.open();
+}
+
 await start(async () => {
   show('store');
   await openLive();
+  await openLinkedPlant();
   await import('./files/import-dialog.ts');
 });

@@ -105,19 +105,20 @@ describe('a signal that aborts', () => {
 
 describe('the timeout', () => {
   it('ends every call without a whole response, and says if a change may have been made', async (t) => {
-    for (const handler of Object.values(incomplete)) {
-      const { plan, requests, writes, reads } = await setUp(t, { timeoutMs: 300 });
+    const endAll = async (handler: typeof hang) => {
+      const { plan, requests, writes, reads } = await setUp(t, { timeoutMs: 3_000 });
       plan.push(...[...writes, ...reads].map(() => handler));
-      const timeout = { kind: 'timeout', status: 0, detail: /300 ms/ };
+      const timeout = { kind: 'timeout', status: 0, detail: /3000 ms/ };
       const unknown = { ...timeout, outcomeUnknown: true, message: /The change may or may not/ };
-      const known = { ...timeout, outcomeUnknown: false, message: /within 300 ms\.$/ };
+      const known = { ...timeout, outcomeUnknown: false, message: /within 3000 ms\.$/ };
       await Promise.all([
         ...writes.map((call) => assert.rejects(call, unknown)),
         ...reads.map((call) => assert.rejects(call, known)),
       ]);
       assert.equal(requests.length, writes.length + reads.length);
       await Promise.all(requests.map(({ closed }) => closed));
-    }
+    };
+    await Promise.all(Object.values(incomplete).map(endAll));
   });
 
   it('can be set for a call, and goes with a signal', async (t) => {

@@ -105,19 +105,19 @@ itOnce('nobody gives more than their own token has', async () => {
   const expiresAtMs = Date.now() + 3_600_000;
   const ann = await user('ann', { role: 'manager', scopes: limited, expiresAtMs });
   const later = new Date(expiresAtMs + 1_000).toISOString();
-  const scopes = ['plants:read'];
+  const read = ['plants:read'];
   for (const [json, expected] of [
     [undefined, [403, 'insufficient-scope']],
     [{ scopes: ['plants:write'] }, [403, 'insufficient-scope']],
     [{ scopes: ['plants:write'], invitation: {} }, [403, 'insufficient-scope']],
-    [{ scopes, expiresAt: later }, [400, 'invalid-request']],
-    [{ scopes, renewableUntil: later }, [400, 'invalid-request']],
-    [{ scopes, invitation: { expiresAt: later } }, [400, 'invalid-request']],
-    [{ scopes, invitation: { uses: 101 } }, [400, 'invalid-request']],
+    [{ scopes: read, expiresAt: later }, [400, 'invalid-request']],
+    [{ scopes: read, renewableUntil: later }, [400, 'invalid-request']],
+    [{ scopes: read, invitation: { expiresAt: later } }, [400, 'invalid-request']],
+    [{ scopes: read, invitation: { uses: 101 } }, [400, 'invalid-request']],
   ] as const) {
     assert.deepEqual(kindOf(await ann('POST', '/users/bob/tokens', { json })), expected);
   }
-  const json = { scopes, invitation: { uses: 101 } };
+  const json = { scopes: read, invitation: { uses: 101 } };
   const tooMany = await ann('POST', '/users/bob/tokens', { json });
   assert.partialDeepStrictEqual(tooMany.json, {
     errors: [
@@ -125,9 +125,9 @@ itOnce('nobody gives more than their own token has', async () => {
     ],
   });
   assert.equal((await ann('GET', '/users')).text.includes('bob'), false, 'nothing was created');
-  const created = await ann('POST', '/users/bob/tokens', { json: { scopes } });
+  const created = await ann('POST', '/users/bob/tokens', { json: { scopes: read } });
   const { scopes: granted, expiresAt } = created.json as { scopes: string[]; expiresAt: string };
-  assert.deepEqual([created.status, granted], [201, scopes]);
+  assert.deepEqual([created.status, granted], [201, read]);
   assert.equal(expiresAt, new Date(expiresAtMs).toISOString());
   const bob = as(tokenIn(created));
   assert.equal((await bob('GET', '/plants')).status, 200);

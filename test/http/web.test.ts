@@ -21,8 +21,8 @@ function assertIsolated({ headers }: Answer, path: string): void {
   assert.equal(
     headers.get('content-security-policy'),
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-      "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-      "require-trusted-types-for 'script'",
+      "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; " +
+      "frame-ancestors 'none'; require-trusted-types-for 'script'",
     path,
   );
   assert.equal(headers.get('referrer-policy'), 'no-referrer', path);

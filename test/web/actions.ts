@@ -116,6 +116,13 @@ export async function holdResponse(page: Page, addresses: string) {
 export const sharesOf = async (app: TestApp, token: string) =>
   (await app.call('GET', '/shares', { token })).json;
 
+/** Opens the dialog, and waits until it lists the users. */
+export async function openPeople(page: Page): Promise<void> {
+  await page.locator('#who').click();
+  await page.getByRole('button', { name: 'People' }).click();
+  await page.locator('#people-users li').first().waitFor();
+}
+
 /** Opens the dialog, and waits until it lists the shares. */
 export async function openSharing(page: Page): Promise<void> {
   await page.locator('#who').click();

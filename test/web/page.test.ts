@@ -3,8 +3,11 @@
  */
 await import('./plant-list.ts');
 await import('./journeys/session.ts');
+await import('./journeys/join.ts');
+await import('./journeys/stay.ts');
 await import('./journeys/plants.ts');
 await import('./journeys/search.ts');
+await import('./journeys/many.ts');
 await import('./journeys/edit.ts');
 await import('./journeys/live.ts');
 await import('./journeys/position.ts');

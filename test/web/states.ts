@@ -8,7 +8,7 @@ import { startApp } from '../support/app.ts';
 import { assertAccessible, type Look } from '../support/accessibility.ts';
 import { openPage } from '../support/browser.ts';
 import { idOf } from '../support/tokens.ts';
-import { choose, done, submit, switchTab } from './actions.ts';
+import { choose, done, openPeople, submit, switchTab } from './actions.ts';
 import { browser, inBrowser, openStore } from './store.ts';
 
 /** Adds the test of the states of a store with plants, and of its dialogs, in these looks. */
@@ -112,6 +112,20 @@ export function testStates(looks: readonly Look[]): void {
     assert.ok(width < 320, 'the name of the provider wraps');
   });
 
+  inBrowser('an invitation', async (t) => {
+    const { page, app, token } = await openStore(t, { access: { scopes } });
+    const json = { invitation: {} };
+    const path = `/users/${encodeURIComponent('W'.repeat(50))}/tokens`;
+    const { json: invited } = await app.call('POST', path, { token, json });
+    await page.locator('#who').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+    await page.locator('#sign-in-token').fill((invited as { token: string }).token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Join' }).waitFor();
+    await assertIn(page, 'an invitation');
+  });
+
   inBrowser('a link to another store', async (t) => {
     const { page, app } = await openStore(t);
     await page.evaluate(`location.hash = 'token=${await app.token('bob')}'`);
@@ -196,6 +210,25 @@ export function testStates(looks: readonly Look[]): void {
     await page.keyboard.press('Escape');
     await page.locator('#rows .owner').nth(4).waitFor();
     await assertIn(page, 'plants of two owners');
+  });
+
+  inBrowser('people, and an invitation', async (t) => {
+    const { page, app } = await openStore(t, { access: { scopes } });
+    const token = await app.token('W'.repeat(150));
+    await app.call('POST', '/plants', { token, json: { name: 'Ivy' } });
+    await openPeople(page);
+    await page.keyboard.press('Enter');
+    await page.getByText('Enter a name of up to').waitFor();
+    await assertIn(page, 'people, with a fault');
+    await page.locator('#people-user').fill('ann');
+    await page.keyboard.press('Enter');
+    await page.locator('#invite-copy:focus').waitFor();
+    await assertIn(page, 'an invitation');
+    await page.getByRole('button', { name: 'Remove WWW' }).click();
+    await page.locator('#remove-plants-to').fill('nobody');
+    await page.keyboard.press('Enter');
+    await page.getByText('is not a user of this store').waitFor();
+    await assertIn(page, 'a removal');
   });
 
   inBrowser('a bin with names of any length', async (t) => {

@@ -31,8 +31,8 @@ export function setPrivateHeaders(reply: FastifyReply): FastifyReply {
 export const pageHeaders = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-    "require-trusted-types-for 'script'",
+    "connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; " +
+    "frame-ancestors 'none'; require-trusted-types-for 'script'",
   'referrer-policy': 'no-referrer',
   'cross-origin-opener-policy': 'same-origin',
 };

@@ -149,7 +149,9 @@ function grantJson(grant: Grant): string {
     scopes: grantedScopes(grant),
     expiresAt: formatTimestamp(expiresAtMs),
     renewableUntil:
-      renewableUntilMs === expiresAtMs ? undefined : formatTimestamp(renewableUntilMs),
+      renewableUntilMs === expiresAtMs && invitation === undefined
+        ? undefined
+        : formatTimestamp(renewableUntilMs),
     invitation: invitation && { uses: invitation.uses },
   });
 }

@@ -14,7 +14,8 @@ import { pageHeaders } from '../response/headers.ts';
 import { pathNotFound } from '../response/problems.ts';
 
 const sources = new URL('../../', import.meta.url);
-const folders = ['web', 'client'];
+/** With what the names of their files begin that the page loads. It folds names as the service does. */
+const folders = { web: '', client: '', plants: 'folding.' };
 /** The packages that modules of the page import by name. Each is a single module. */
 const packages = ['uqr'];
 
@@ -36,7 +37,7 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       const head = links + (signOn === undefined ? '' : settingsOf(signOn));
       const html = await readFile(new URL('web/index.html', sources), 'utf8');
       const withHead = html.replace('</head>', () => `${head}</head>`);
-      const local = /(?<=\s(?:href|src)=")(?=(?:web|client)\/)/g;
+      const local = /(?<=\s(?:href|src)=")(?=(?:web|client|plants)\/)/g;
       return Buffer.from(withHead.replaceAll(local, `assets/${version}/`));
     },
     headers: {
@@ -45,9 +46,10 @@ export function webRoutes(app: FastifyInstance, signOn?: PageSignOn): void {
       'content-type': 'text/html; charset=utf-8',
     },
   });
-  for (const folder of [...folders, 'packages']) {
+  for (const folder of [...Object.keys(folders), 'packages']) {
     // During an upgrade, a replica also gets requests for the version of another one.
     for (const prefix of ['', '/assets/:version']) {
+      if (prefix === '' && folder === 'plants') continue; // this is the path of the plants themselves
       app.route<{ Params: { '*': string; version?: string } }>({
         method: ['GET', 'HEAD'],
         url: `${prefix}/${folder}/*`,
@@ -96,9 +98,10 @@ async function readFiles() {
     const file = new URL(import.meta.resolve(name));
     await add(`packages/${name}.js`, file, 'text/javascript; charset=utf-8');
   }
-  for (const folder of folders) {
+  for (const [folder, start] of Object.entries(folders)) {
     const names = await readdir(new URL(folder, sources), { recursive: true });
     for (const name of names.toSorted()) {
+      if (!name.startsWith(start)) continue;
       const mediaType = mediaTypes[/^(?:[\w-]+\/)*[\w-]+\.(\w+)$/.exec(name)?.[1] ?? ''];
       if (mediaType === undefined) continue;
       const path = `${folder}/${name}`;

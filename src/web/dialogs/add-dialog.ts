@@ -4,7 +4,7 @@
 import type { NewPlant } from '../../client/client.ts';
 import { store } from '../session/session.ts';
 import { byId, sentence } from '../shared/dom.ts';
-import { Form, textInputs } from '../shared/form.ts';
+import { Form, newKey, textInputs } from '../shared/form.ts';
 import { rowFields } from '../table/plant-list.ts';
 import { addPlants, view } from '../table/plants.ts';
 
@@ -18,9 +18,9 @@ const form = new Form('add', async () => {
   for (const { field, input } of inputs) draft[field] = input.value;
   const wantedId = id.value.trim();
   if (wantedId !== '') draft.id = Number(wantedId);
-  const { plant } = await store.create(draft, { fields: rowFields });
-  name.value = '';
-  id.value = '';
+  // The key makes a repeated request harmless, so the page repeats it until the service responds.
+  const { plant } = await store.create(draft, { fields: rowFields, idempotencyKey: newKey() });
+  if (name.value === draft.name) name.value = id.value = '';
   name.focus();
   addPlants([plant]);
   return sentence`Added “${plant.name}” with the id ${String(plant.id)}. Add another, or close.`;

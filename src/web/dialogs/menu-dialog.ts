@@ -67,25 +67,47 @@ export class MenuDialog<Lists> {
     }
   }
 
-  /**
-   * A button of an entry, with a short text, and a name for screen readers that begins with it. The task returns what
-   * the user is told. If there is a question, the user has to agree first.
-   */
+  /** A button of an entry. The task returns what the user is told. If there is a question, the user has to agree first. */
   button(
     [text, name]: [string, string],
     task: () => Promise<Text>,
     question?: () => Question,
   ): HTMLButtonElement {
-    const ariaLabel = printable(`${text} ${name}`);
-    const button = element('button', { type: 'button', ariaLabel }, text);
-    const press = async () => {
+    const button = buttonOf([text, name], async () => {
       const asks = question !== undefined && button.ariaBusy !== 'true';
       if (asks && !(await confirm(question()))) return;
       await whileBusy(button, () => this.form.run(task));
-    };
-    button.addEventListener('click', () => void press());
+    });
     return button;
   }
+
+  /** A choice of an entry, with a name for screen readers. `choose` returns what the user is told. */
+  choice<Value extends string>(
+    name: string,
+    texts: Record<Value, string>,
+    value: Value,
+    choose: (chosen: Value) => Promise<Text>,
+  ): HTMLSelectElement {
+    const options = Object.entries<string>(texts).map(([each, text]) =>
+      element('option', { value: each }, text),
+    );
+    const select = element('select', { ariaLabel: printable(name) }, ...options);
+    select.value = value;
+    const change = () => this.form.run(() => choose(select.value as Value)); // one of the options
+    select.addEventListener('change', () => void change());
+    return select;
+  }
+}
+
+/** A button of an entry, with a short text, and a name for screen readers that begins with it. */
+export function buttonOf(
+  [text, name]: [string, string],
+  press: () => void | Promise<void>,
+): HTMLButtonElement {
+  const ariaLabel = printable(`${text} ${name}`);
+  const button = element('button', { type: 'button', ariaLabel }, text);
+  button.addEventListener('click', () => void press());
+  return button;
 }
 
 /** Replaces the entries of a list. A focus in it stays at its control, or moves to what takes its place. */

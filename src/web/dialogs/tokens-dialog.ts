@@ -68,14 +68,16 @@ onPress('tokens-hide', () => {
 });
 
 /** How long a new token can be valid: at most as long as the token of the page. */
-function expiryOptions(expiresAt: string | undefined): HTMLOptionElement[] {
+export function expiryOptions(
+  expiresAt: string | undefined,
+  forever = 'until you revoke it',
+): HTMLOptionElement[] {
   const options = lifetimes.map((days) => {
     const end = new Date();
     end.setUTCDate(end.getUTCDate() + days);
     return element('option', { value: end.toISOString() }, `for ${days} days`);
   });
-  if (expiresAt === undefined)
-    return [element('option', { value: '' }, 'until you revoke it'), ...options];
+  if (expiresAt === undefined) return [element('option', { value: '' }, forever), ...options];
   const longest = `until ${formatTime(expiresAt)}, like the token of this page`;
   const shorter = options.filter(({ value }) => Date.parse(value) < Date.parse(expiresAt));
   return [element('option', { value: '' }, longest), ...shorter];
@@ -116,21 +118,21 @@ function questionAbout(token: OwnToken): Question {
   return { title: 'Revoke the token of this page?', text, action };
 }
 
-/** What a token is called: its label, or its id. */
-function titleOf({ label, id }: OwnToken): string {
-  return label === '' ? id : label;
+/** What a token is called: its label, or when it was created. */
+function titleOf({ label, createdAt }: OwnToken): string {
+  return label === '' ? `Created ${formatTime(createdAt)}` : label;
 }
 
 /** What the list shows about a token, besides its label. */
 function factsOf(token: OwnToken): string[] {
-  const { id, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
-  const facts = [rightsText(scopes), `created ${formatTime(createdAt)}`];
+  const { id, label, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
+  const facts = [rightsText(scopes)];
+  if (label !== '') facts.push(`created ${formatTime(createdAt)}`);
   const expiry = state === 'expired' ? 'expired' : 'valid until';
   if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
   else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);
   else facts.push('does not expire');
   if (lastUsedAt !== undefined) facts.push(`last used ${formatTime(lastUsedAt)}`);
   else if (!current) facts.push('never used');
-  if (token.label !== '') facts.push(id);
-  return facts;
+  return [...facts, id];
 }

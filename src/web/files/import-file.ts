@@ -14,6 +14,7 @@ import {
 } from '../../client/read-table.ts';
 import { placeOf, textOf, type ImportOutcome } from '../../client/send-rows.ts';
 import { textFields } from '../../client/types.ts';
+import { newKey } from '../shared/form.ts';
 
 export interface ImportFile {
   name: string;
@@ -34,7 +35,7 @@ export async function openFile([file, ...others]: readonly File[]): Promise<Impo
     const message = 'The browser cannot read this file. Choose a CSV or JSON file, not a folder.';
     throw new InvalidFile(message, { cause });
   });
-  const key = crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
+  const key = newKey();
   const content: Content = readFile(new Uint8Array(bytes));
   const { name } = file;
   if ('rows' in content) return { ...content, name, key };

@@ -1,21 +1,31 @@
 /**
- * Who uses the page: signs in by a link or a pasted token, shows what the token grants, and asks for another one when
- * it stops working. The token is in the session storage of this tab, and nowhere else.
+ * Who uses the page: signs in by a link or a pasted token, and asks for another one when it stops working. The token is in
+ * the session storage of this tab, or in the local storage if this browser stays signed in, and nowhere else.
  */
-import { PlantStoreError, type Scope, type Token } from '../../client/client.ts';
-import { printable } from '../../client/printable.ts';
+import { PlantStoreError, type Invitation, type Scope, type Token } from '../../client/client.ts';
 import { setNotice } from '../shared/banner.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, hashParameter, onPress, sentence, setFacts, setText, show } from '../shared/dom.ts';
+import {
+  byId,
+  hashParameter,
+  joined,
+  onPress,
+  sentence,
+  setText,
+  show,
+  withoutParameter,
+} from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
-import { formatTime, rightsText } from '../shared/format.ts';
-import { recall, remember } from '../shared/remember.ts';
+import { recall, remember, type Keeper } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
 import { connect, leaving, serviceUrl, waiting } from './connection.ts';
+import { deviceTerms, keepToken, keptToken, successorOf, tokenKey } from './device.ts';
+import { showIdentity } from './identity.ts';
+import { hasBegun, redeem, showJoin, titleOf } from './join.ts';
+import { explainLink, faultOf, findToken, isOfService, Unusable } from './pasted-token.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 
-/** Other services can have another path of the same origin. */
-const key = `plant-store.token ${serviceUrl.pathname}`;
+const stayBox = byId('sign-in-stay', HTMLInputElement);
 const renewDialog = byId('renew', HTMLDialogElement);
 const provider = SignOn.ofPage();
 
@@ -34,11 +44,15 @@ let isAsked = false;
 /** Ends the check of a token when another one is entered. */
 let check = new AbortController();
 let onOpen = async () => {};
+let shownStart: 'opening' | 'sign-in' | 'join' = 'opening';
 
 /** Whether the token of the page grants this. */
 export function can(scope: Scope): boolean {
   return info?.scopes.includes(scope) === true;
 }
+
+const signedOut =
+  'You are not signed in on this device any more: you were away for too long, or its token was revoked. Sign in again.';
 
 type Place = 'sign-in' | 'renew';
 const forms: Record<Place, Form> = { 'sign-in': acceptAt('sign-in'), renew: acceptAt('renew') };
@@ -49,12 +63,26 @@ if (provider !== undefined) {
   for (const place of ['sign-in', 'renew']) show(`${place}-on`);
 }
 onPress('sign-out', signOut);
+onPress('stay', stay);
+// The table follows the address too, and comes later.
+addEventListener('hashchange', ({ oldURL }) => {
+  const link = hashParameter('token');
+  if (link === undefined) return;
+  if (info !== undefined) history.replaceState(null, '', oldURL); // the table shows what it did before
+  void open(link);
+});
+// Another tab has signed out, or has got the next token.
+addEventListener('storage', ({ key, oldValue, newValue }) => {
+  if (key !== tokenKey || oldValue !== token) return;
+  void (newValue === null ? leave(undefined) : tokenAfter(token, { isUrgent: false }));
+});
+document.addEventListener('visibilitychange', () => void renewKept());
 
 /** Opens a store. `opened` is called when one opens, or the scopes change. */
 export async function start(opened: () => Promise<void>): Promise<void> {
   onOpen = opened;
-  addEventListener('hashchange', () => void open());
-  await open();
+  await open(hashParameter('token'));
+  await renewKept();
 }
 
 /** Accepts a token in a form, and offers the way to the identity provider. The field keeps a token with a fault. */
@@ -65,12 +93,14 @@ function acceptAt(place: Place): Form {
     await provider?.start().catch((error: unknown) => showFault(place, error));
   });
   return new Form(place, async () => {
+    const stays = place === 'sign-in' ? stayBox.checked : token === keptToken();
     try {
       await enter(findToken(field.value));
-      field.value = '';
     } catch (error) {
-      showFault(place, error);
+      return showFault(place, error);
     }
+    field.value = '';
+    if (stays) await stay();
   });
 }
 
@@ -80,32 +110,34 @@ function showFault(place: Place, error: unknown): void {
   else forms[place].fault('token', faultOf(error));
 }
 
-/** Opens the store of the link, of the identity provider or of this tab, or asks for a token. */
-async function open(): Promise<void> {
-  const link = hashParameter('token');
-  if (link === undefined && info !== undefined) return;
-  show('sign-in', false);
-  show('opening', info === undefined);
-  try {
-    if (info === undefined) await openAgain(link);
-    show('opening', info === undefined);
-    if (link !== undefined) await enter(findToken(link), { isLink: true });
-  } catch (error) {
-    if (info === undefined || error instanceof SignOnFailed) showFault('sign-in', error);
-    else toast(`The link did not open a store. ${faultOf(error)}`);
-  } finally {
-    // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
-    if (link !== undefined && link === hashParameter('token')) {
-      history.replaceState(null, '', location.pathname + location.search);
-    }
-    show('opening', false);
-    show('sign-in', info === undefined);
+/** What the page shows while no store is open. */
+function showStart(shown: typeof shownStart): void {
+  shownStart = shown;
+  for (const each of ['opening', 'sign-in', 'join']) {
+    show(each, info === undefined && each === shown);
   }
 }
 
-/** Opens the store of a sign-in that was just completed, or of this tab. If it fails, the link counts. */
+/** Opens the store of the link, of the identity provider, of this tab or of this browser, or asks for a token. */
+async function open(link: string | undefined): Promise<void> {
+  showStart('opening');
+  try {
+    if (info === undefined) await openAgain(link);
+    showStart('opening');
+    if (link !== undefined) await enter(findToken(link), confirm).catch(explainLink);
+  } catch (error) {
+    if (info === undefined || error instanceof SignOnFailed) showFault('sign-in', error);
+    else toast(`The link did not open a store. ${faultOf(error)}`);
+  }
+  if (shownStart === 'join') return; // the user has not agreed yet
+  // Until the token of a link is stored or refused, a reload needs it. Another link may have come meanwhile.
+  if (link !== undefined && link === hashParameter('token')) withoutParameter('token');
+  showStart('sign-in');
+}
+
+/** Opens the store of a sign-in that was just completed, of this tab or of this browser. If it fails, the link counts. */
 async function openAgain(link: string | undefined): Promise<void> {
-  const stored = recall(key);
+  const stored = recall(tokenKey) ?? keptToken();
   const signedOn = await provider?.finish().catch((error: unknown) => {
     if (!(error instanceof SignOnFailed) || (stored ?? link) === undefined) throw error;
     toast(error.message); // an address that anybody can make up must not sign the user out
@@ -115,17 +147,19 @@ async function openAgain(link: string | undefined): Promise<void> {
   if (known === undefined || known === link) return;
   await enter(known).catch(async (error: unknown) => {
     if (!(error instanceof PlantStoreError)) throw error;
-    if (error.status === 401 && (await refresh())) return;
-    if (link === undefined) throw error;
+    if (error.status === 401 && (await refresh(known))) return;
+    if (link !== undefined) return;
+    throw known === keptToken() ? new Unusable(signedOut) : error;
   });
 }
 
 /** Gets another token without the user. Resolves to false if that is not possible. */
-async function refresh(): Promise<boolean> {
+async function refresh(refused: string): Promise<boolean> {
   try {
-    const another = await provider?.refresh();
-    if (another !== undefined) await enter(another);
-    return another !== undefined;
+    const kept = keptToken(); // another tab may have replaced the token
+    const another = kept === refused ? undefined : (kept ?? (await provider?.refresh()));
+    // The page must not change to another user by itself.
+    return another !== undefined && (await enter(another, async () => false));
   } catch (error) {
     if (error instanceof PlantStoreError || error instanceof SignOnFailed) return false;
     throw error;
@@ -153,7 +187,7 @@ async function tokenAfter(refused?: string, { isUrgent = true } = {}): Promise<s
 
 /** Asks for another token while the page stays as it is, unless it can get one without the user. */
 async function renew(): Promise<void> {
-  if (await refresh()) return;
+  if (await refresh(token)) return;
   setNotice('token', {
     title: 'Your token no longer works.',
     text: 'The page keeps what it shows.',
@@ -167,28 +201,76 @@ async function renew(): Promise<void> {
   await promise;
 }
 
-/** Checks a token, and uses it from now on. */
-async function enter(entered: string, { isLink = false } = {}): Promise<void> {
+/**
+ * Checks a token, and uses it from now on. Resolves to false if the user has to agree first, or does not. `agree` asks
+ * before the page changes to another user.
+ */
+async function enter(
+  entered: string,
+  agree: (question: Question) => Promise<boolean> = async () => true,
+): Promise<boolean> {
   check.abort();
   const { signal } = (check = new AbortController());
+  const isKept = entered === keptToken();
   const granted = await connect(entered).token({ signal });
+  if (granted.invitation !== undefined) return enterInvited(entered, granted, granted.invitation);
   const before = info;
-  if (before && (before.store !== granted.store || before.user !== granted.user)) {
-    if (isLink && !(await confirm(questionAbout(before, granted)))) return;
-    return leave(entered);
+  if (before !== undefined && isOther(before, granted)) {
+    return (await agree(questionAbout(before, granted))) && leave(entered);
   }
   [token, info] = [entered, granted];
-  remember(key, token);
+  remember(tokenKey, isKept ? undefined : token);
   if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
-  showIdentity(granted);
-  show('sign-in', false);
+  showIdentity(granted, { isOfService: isOfService(token), isKept });
+  showStart('opening');
   renewDialog.close(); // a link can come while the page asks for another token
   renewed();
   if (before?.scopes.join() !== granted.scopes.join()) void onOpen();
+  // Meanwhile, another tab may have replaced the token.
+  if (isKept && token !== keptToken()) void tokenAfter(token, { isUrgent: false });
+  return true;
+}
+
+/** Joins a store, once the person agrees. */
+async function enterInvited(link: string, granted: Token, { uses }: Invitation): Promise<boolean> {
+  const join = async (keeper: Keeper) => enter(await redeem(link, granted, keeper));
+  if (hasBegun(granted)) return join('tab');
+  if (uses === 0)
+    throw new Unusable('This invitation was used. Ask whoever sent it for a new one.');
+  if (info !== undefined) return (await confirm(questionAbout(info, granted))) && join('tab');
+  showJoin(granted, async (keeper) => {
+    await join(keeper);
+    withoutParameter('token');
+  });
+  showStart('join');
+  return false;
+}
+
+/** Creates a token with which this browser stays signed in, in place of the one of this tab. */
+async function stay(): Promise<void> {
+  if (info === undefined) return; // the person has not joined yet
+  const { expiresAt, renewableUntil = expiresAt } = info;
+  const idempotencyKey = crypto.getRandomValues(new Uint8Array(16)).toHex();
+  const { token: created } = await store.createToken(deviceTerms(renewableUntil), {
+    idempotencyKey,
+  });
+  await Promise.all([keepToken(created), enter(created)]);
+  toast('You stay signed in on this device.');
+}
+
+/** Gets the next token of this browser, once a day. */
+async function renewKept(): Promise<void> {
+  const isKept = token !== '' && token === keptToken();
+  if (!isKept || info === undefined || document.visibilityState === 'hidden') return;
+  const next = await successorOf(token, info);
+  if (next !== undefined) await Promise.all([keepToken(next), enter(next)]);
 }
 
 export async function signOut(): Promise<never> {
   history.replaceState(null, '', serviceUrl);
+  byId('sign-out', HTMLButtonElement).ariaBusy = 'true';
+  leaving.abort(); // what waits for the service must not ask for another token
+  if (token === keptToken()) await keepToken(undefined);
   return leave(undefined);
 }
 
@@ -199,66 +281,27 @@ export async function signOut(): Promise<never> {
 async function leave(next: string | undefined): Promise<never> {
   leaving.abort();
   check.abort();
-  remember(key, next);
+  remember(tokenKey, next);
   forgetSignOn();
   location.reload();
   return new Promise(() => {}); // whoever waits for it ends with the page
 }
 
-/** Whoever follows a link may not know that it is for another user. */
+function isOther(one: Token, other: Token): boolean {
+  return one.store !== other.store || one.user !== other.user;
+}
+
+/** Whoever follows a link may not know that it is for another user, or that they need not join. */
 function questionAbout(before: Token, next: Token): Question {
+  const current = sentence`You are signed in as “${before.user}” in the store “${before.store}”.`;
+  if (next.invitation !== undefined) {
+    const others = 'Cancel to leave the invitation for another device or person.';
+    return { title: titleOf(next), text: joined([current, others], ' '), action: 'Join' };
+  }
   return {
     title: sentence`Open the store “${next.store}” as “${next.user}”?`,
-    text: sentence`The link is for another user. You are signed in as “${before.user}” in the store “${before.store}”.`,
+    text: joined(['The link is for another user.', current], ' '),
     action: 'Open',
+    isSafe: true,
   };
-}
-
-/** What is wrong with a pasted token, for the person who pasted it. */
-class Malformed extends Error {
-  override readonly name = 'Malformed';
-}
-
-/**
- * The token in a text that a person pasted: a token, a link, or a whole header. Throws a Malformed: the page sends
- * nothing else, because it could be the password of something else.
- */
-function findToken(text: string): string {
-  const [found] = /plant_[0-9A-Za-z]{58}(?![0-9A-Za-z])/.exec(text) ?? [];
-  if (found !== undefined) return found;
-  throw new Malformed('Paste the whole token: it starts with "plant_" and has 64 characters.');
-}
-
-/** Whether the service has created this token, and not an identity provider. */
-function isOfService(which: string): boolean {
-  return which.startsWith('plant_');
-}
-
-/** What is wrong with a token. Throws other errors. */
-function faultOf(error: unknown): string {
-  if (error instanceof Malformed) return error.message;
-  if (error instanceof PlantStoreError) return error.detail;
-  throw error;
-}
-
-function showIdentity({ user, store: name, role, scopes, expiresAt, id }: Token): void {
-  document.title = printable(`${name} · Plant Store`);
-  setText('store-name', name);
-  setText('who-user', user);
-  show('store-name');
-  show('who');
-  // The service refuses to create tokens with those of an identity provider.
-  const rights = [...scopes, ...(isOfService(token) ? ['tokens:create'] : [])];
-  document.body.dataset['rights'] = rights.join(' '); // controls.css hides what needs others
-  setFacts('identity-facts', {
-    User: user,
-    Store: name,
-    Role:
-      role === 'manager'
-        ? 'Manager: all plants of the store'
-        : 'Member: your own plants, and those shared with you',
-    Rights: `${rightsText(scopes)} (${scopes.join(', ')})`,
-    'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(expiresAt),
-    Token: id,
-  });
 }

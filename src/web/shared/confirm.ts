@@ -8,6 +8,8 @@ export interface Question {
   text: Text;
   /** What the button that agrees is called. */
   action: string;
+  /** Whether it destroys nothing. */
+  isSafe?: boolean;
 }
 
 const dialog = byId('confirm', HTMLDialogElement);
@@ -19,13 +21,14 @@ dialog.addEventListener('close', () => {
 });
 
 /** Resolves to false if the user closes the dialog in another way than with that button. */
-export async function confirm({ title, text, action }: Question): Promise<boolean> {
+export async function confirm({ title, text, action, isSafe }: Question): Promise<boolean> {
   answer(); // the event of the last question can be pending
   const { promise, resolve } = Promise.withResolvers<boolean>();
   answer = () => resolve(dialog.returnValue === 'yes');
   setText('confirm-title', title);
   setText('confirm-text', text);
   setText('confirm-yes', action);
+  byId('confirm-yes', HTMLElement).className = isSafe === true ? 'primary' : 'danger';
   dialog.returnValue = '';
   dialog.showModal();
   return promise;

@@ -129,6 +129,15 @@ export function hashParameter(name: string): string | undefined {
   return new URLSearchParams(location.hash.slice(1)).get(name) || undefined;
 }
 
+/** Removes a parameter from the address after `#`, and leaves the others. The back button does not bring it back. */
+export function withoutParameter(name: string): void {
+  const parameters = new URLSearchParams(location.hash.slice(1));
+  if (!parameters.has(name)) return;
+  parameters.delete(name);
+  const hash = parameters.size === 0 ? '' : `#${parameters}`;
+  history.replaceState(null, '', location.pathname + location.search + hash);
+}
+
 /** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */
 export async function copy(text: string): Promise<boolean> {
   try {

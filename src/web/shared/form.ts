@@ -15,6 +15,11 @@ export function textInputs(form: string) {
   return textFields.map((field) => ({ field, input: byId(`${form}-${field}`, HTMLInputElement) }));
 }
 
+/** A key for a request that can be repeated. */
+export function newKey(): string {
+  return crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
+}
+
 /** What a form does. It can return what the user is told. */
 type Task = () => Promise<Text | void>;
 
@@ -49,7 +54,9 @@ export class Form {
   async run(task: Task): Promise<void> {
     this.clear();
     try {
-      this.#tell('done', (await task()) ?? '');
+      const done = (await task()) ?? '';
+      if (done !== '' && !this.#place.checkVisibility()) toast(done);
+      else this.#tell('done', done);
     } catch (error) {
       if (!(error instanceof PlantStoreError)) throw error;
       this.#fail(error);

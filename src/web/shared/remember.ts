@@ -1,20 +1,24 @@
 /**
- * Texts that this tab keeps. A browser can block that. Then a text is lost with the page.
+ * Texts that this tab keeps, or this browser for all of its tabs. A browser can block that. Then a text is lost with the
+ * page.
  */
+export type Keeper = 'tab' | 'device';
+
+const storageOf = (keeper: Keeper) => (keeper === 'tab' ? sessionStorage : localStorage);
 
 /** Undefined removes the text. */
-export function remember(key: string, text: string | undefined): void {
+export function remember(key: string, text: string | undefined, keeper: Keeper = 'tab'): void {
   try {
-    if (text === undefined) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, text);
+    if (text === undefined) storageOf(keeper).removeItem(key);
+    else storageOf(keeper).setItem(key, text);
   } catch {
     // blocked, or full
   }
 }
 
-export function recall(key: string): string | undefined {
+export function recall(key: string, keeper: Keeper = 'tab'): string | undefined {
   try {
-    return sessionStorage.getItem(key) ?? undefined;
+    return storageOf(keeper).getItem(key) ?? undefined;
   } catch {
     return undefined;
   }

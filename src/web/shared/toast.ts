@@ -8,6 +8,16 @@ const shownMs = 6_000;
 const offeredMs = 30_000;
 const maxOffers = 3;
 
+const toasts = byId('toasts', HTMLElement);
+new MutationObserver(raise).observe(document.body, { attributeFilter: ['open'], subtree: true });
+
+/** Shows the messages above everything else, and in the open dialog: outside of it, nothing can be pressed. */
+function raise(): void {
+  const place = [...document.querySelectorAll('dialog:modal')].at(-1) ?? document.body;
+  if (toasts.parentElement !== place) place.append(toasts);
+  if (!toasts.matches(':popover-open')) toasts.showPopover();
+}
+
 /** Announces a text to screen readers only. What others do has a region of its own, so that it replaces no answer. */
 export function announce(text: Text, region: 'live' | 'live-others' = 'live'): void {
   setText(region, '');
@@ -18,7 +28,8 @@ export function announce(text: Text, region: 'live' | 'live-others' = 'live'): v
 /** Shows a message for a few seconds, or one with buttons until the function that this returns is called. */
 export function toast(text: Text, ...buttons: HTMLButtonElement[]): () => void {
   const message = element('div', { className: 'toast' }, element('p', {}, text), ...buttons);
-  byId('toasts', HTMLElement).append(message);
+  toasts.append(message);
+  raise();
   announce(text);
   const close = () => {
     const hadFocus = message.contains(document.activeElement);

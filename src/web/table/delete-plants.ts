@@ -1,55 +1,66 @@
 /**
  * Deletes plants at once, and brings them back if the user wants that.
  */
-import { PlantStoreError, type Plant } from '../../client/client.ts';
-import { inParallel } from '../../client/in-parallel.ts';
+import type { Plant } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
 import { textFields } from '../../client/types.ts';
 import { store } from '../session/session.ts';
-import { element, focusTable, sentence, type Text } from '../shared/dom.ts';
+import { confirm } from '../shared/confirm.ts';
+import { focusTable, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { offer, toast } from '../shared/toast.ts';
+import { toast } from '../shared/toast.ts';
+import { forEach, offerUndo, whatOf } from './each.ts';
 import { rowFields } from './plant-list.ts';
-import { addPlants, ifFound, readPlant, removePlant } from './plants.ts';
+import { addPlants, ifFound, readPlant, removePlants } from './plants.ts';
 import { clearSelection } from './selection.ts';
 
-const concurrency = 8;
+/** With more plants than this, the page asks first: a key that is pressed by mistake should not delete a store. */
+const manyPlants = 200;
+
+/** What the bin shows of a plant. */
+type Deleted = Omit<Plant, 'access'>;
 
 export async function deletePlants(plants: readonly Plant[]): Promise<void> {
+  if (plants.length > manyPlants && !(await isMeant(plants))) return;
   clearSelection();
   focusTable();
   const deleted: Plant[] = [];
-  const failures = await withEach(plants, ['Deleting', 'deleted'], async (plant) => {
+  const gone: number[] = [];
+  const deleteOne = async (plant: Plant) => {
     // One that somebody else has deleted is deleted, but theirs to bring back.
     if (await ifFound(store.delete(plant.id).then(() => true))) deleted.push(plant);
-    removePlant(plant.id);
+    gone.push(plant.id);
     return undefined;
-  });
-  if (failures === 0 && deleted.length === 0) toast(sentence`Deleted ${whatOf(plants)}.`); // by somebody else
-  if (deleted.length === 0) return;
-  const undo = element('button', { type: 'button' }, 'Undo');
-  const close = offer(sentence`Deleted ${whatOf(deleted)}.`, undo);
-  undo.addEventListener('click', () => {
-    close();
-    void restorePlants(deleted);
-  });
+  };
+  const showDone = () => removePlants(gone.splice(0));
+  const isDone = await forEach(plants, ['Deleting', 'deleted'], deleteOne, showDone);
+  if (deleted.length > 0) {
+    offerUndo(sentence`Deleted ${whatOf(deleted)}.`, () => restorePlants(deleted));
+  } else if (isDone) toast(sentence`Deleted ${whatOf(plants)}.`); // by somebody else
+}
+
+async function isMeant(plants: readonly Plant[]): Promise<boolean> {
+  const what = countOf(plants.length, 'plant');
+  const text = 'The bin keeps them for a while, and can bring back all of them at once.';
+  return confirm({ title: `Delete ${what}?`, text, action: `Delete ${what}` });
 }
 
 /** Brings deleted plants back. */
-export async function restorePlants(plants: readonly Plant[]): Promise<void> {
+export async function restorePlants(plants: readonly Deleted[]): Promise<void> {
   const restored: Plant[] = [];
-  const failures = await withEach(plants, ['Restoring', 'restored'], async (plant) => {
+  const restoreOne = async (plant: Deleted) => {
     const { current, fault } = await restore(plant);
     if (current !== undefined) restored.push(current);
     return fault;
-  });
-  addPlants(restored);
-  if (failures === 0) toast(sentence`Restored ${whatOf(plants)}.`);
+  };
+  const isDone = await forEach(plants, ['Restoring', 'restored'], restoreOne);
+  if (restored.length > 0) addPlants(restored);
+  if (isDone) toast(sentence`Restored ${whatOf(plants)}.`);
 }
 
 /** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */
 export async function restore(
-  plant: Omit<Plant, 'access'>,
+  plant: Deleted,
 ): Promise<{ current?: Plant | undefined; fault?: Text }> {
   const { id, name, tag } = plant;
   try {
@@ -67,37 +78,4 @@ export async function restore(
     const fault = sentence`The service does not keep deleted plants for so long, or at all. Add “${name}”${tagged} again.`;
     return { fault };
   }
-}
-
-/** Does something with each plant, and shows why it failed if it did. Returns for how many. */
-async function withEach(
-  plants: readonly Plant[],
-  [doing, done]: [string, string],
-  work: (plant: Plant) => Promise<Text | undefined>,
-): Promise<number> {
-  const closeMessage = toast(sentence`${doing} ${whatOf(plants)} …`);
-  const workOrFail = async (plant: Plant) => {
-    try {
-      return await work(plant);
-    } catch (error) {
-      if (error instanceof PlantStoreError) return error.detail;
-      throw error;
-    }
-  };
-  try {
-    const outcomes = await Array.fromAsync(inParallel(plants, concurrency, workOrFail));
-    const failures = outcomes.filter((failure) => failure !== undefined);
-    const count = countOf(failures.length, 'plant');
-    const failure = failures.at(-1);
-    if (failure !== undefined) toast(sentence`${count} could not be ${done}. ${failure}`);
-    return failures.length;
-  } finally {
-    closeMessage();
-  }
-}
-
-function whatOf(plants: readonly Plant[]): Text {
-  const [plant] = plants;
-  if (plant === undefined || plants.length > 1) return countOf(plants.length, 'plant');
-  return sentence`“${plant.name}”`;
 }

@@ -7,6 +7,7 @@ import { printable } from '../../client/printable.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
 import { byId, changed, element, sentence, type Text } from '../shared/dom.ts';
+import { orders } from './orders.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
 import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
 
@@ -23,6 +24,8 @@ export const knownTags = new Set<string>();
 const maxKnownTags = 1_000;
 /** Browsers show all suggestions of a field at once. */
 const maxSuggestedTags = 100;
+/** Maximum number of plants in a page of the service. */
+const maxPage = 1_000;
 
 /** Shows what the address asks for. */
 export function showView(): void {
@@ -72,20 +75,34 @@ export async function search(q: string | undefined): Promise<boolean> {
 
 /** The plants of the view. */
 function openList(): PlantList {
-  const filter = view;
-  const read = async (after: number | undefined) => {
-    let isLast = false;
-    const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
-    const pages = pagesOf(store, filter, { pageSize, after, onResponse });
-    const { value: plants = [] } = await pages.next();
-    suggestTags(plants);
-    return { plants, isLast };
+  const { tag, q, sort } = view;
+  const source = {
+    pages: () => readPages({ tag, q, sort }),
+    compare: orders[sort ?? 'id'],
+    count: () => store.count({ tag, q }),
   };
-  const opened: PlantList = new PlantList(read, () => {
+  const opened: PlantList = new PlantList(source, () => {
     if (nextList === opened) showList(opened);
     else if (list === opened) changed();
   });
   return opened;
+}
+
+async function* readPages(filter: View) {
+  let isLast = false;
+  let after: number | undefined;
+  const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
+  // The first page is small, so that it comes soon. But each sorted page costs the service a search of all plants.
+  const sizes = filter.sort === undefined ? [pageSize, maxPage] : [maxPage];
+  for (const size of sizes) {
+    for await (const plants of pagesOf(store, filter, { pageSize: size, after, onResponse })) {
+      suggestTags(plants);
+      yield { plants, isLast };
+      after = plants.at(-1)?.id ?? after;
+      if (isLast) return;
+      if (size !== sizes.at(-1)) break;
+    }
+  }
 }
 
 function showList(opened: PlantList): void {
@@ -98,17 +115,25 @@ function showList(opened: PlantList): void {
 export function addPlants(plants: readonly Plant[]): void {
   suggestTags(plants);
   if (view.q !== undefined) return reload(); // only the service knows what contains the text
-  for (const plant of plants) if (hasTag(view, plant)) (nextList ?? list)?.add(plant);
+  (nextList ?? list)?.add(plants.filter((plant) => hasTag(view, plant)));
 }
 
-/** Shows a plant as it is now. Its row stays, also if the view would no longer have it. */
+/** Shows plants as they are now. Their rows stay, also if the view would no longer have them. */
+export function updatePlants(plants: readonly Plant[]): void {
+  suggestTags(plants);
+  for (const each of [list, nextList]) each?.replace(plants);
+}
+
 export function updatePlant(plant: Plant): void {
-  suggestTags([plant]);
-  for (const each of [list, nextList]) each?.replace(plant);
+  updatePlants([plant]);
+}
+
+export function removePlants(ids: readonly number[]): void {
+  for (const each of [list, nextList]) each?.apply(new Map(ids.map((id) => [id, undefined])));
 }
 
 export function removePlant(id: number): void {
-  for (const each of [list, nextList]) each?.apply(new Map([[id, undefined]]));
+  removePlants([id]);
 }
 
 /** Reads all rows again. What is shown stays until then, and where it is as far as possible. */

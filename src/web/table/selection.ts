@@ -2,18 +2,25 @@
  * The selected plants, and the bar that replaces the toolbar while there are any.
  */
 import type { Plant } from '../../client/client.ts';
-import { changed, setText, show } from '../shared/dom.ts';
-import { countOf } from '../shared/format.ts';
+import { byId, changed, setText, show } from '../shared/dom.ts';
+import { countOf, formatCount } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { isWritable, type PlantList } from './plant-list.ts';
-import { list } from './plants.ts';
+import { list, view } from './plants.ts';
 
-/** No more than this can be deleted by one mistake. */
-const maxSelected = 200;
+/** Each is a request, and another one to undo it. */
+const maxSelected = 10_000;
 
 /** By their ids. */
 const selected = new Map<number, Plant>();
 let listOfSelected: PlantList | undefined;
+
+/** The checkbox in the head of the table. */
+const box = byId('select-all', HTMLInputElement);
+box.addEventListener('click', () => {
+  if (box.checked) selectRows();
+  else clearSelection();
+});
 
 export function drawSelection(): void {
   if (list !== listOfSelected) selected.clear();
@@ -24,9 +31,20 @@ export function drawSelection(): void {
     if (plant === undefined) selected.delete(id);
     else selected.set(id, plant);
   }
-  setText('selection-count', `${countOf(selected.size, 'plant')} selected`);
-  show('selection', selected.size > 0);
-  show('toolbar', selected.size === 0);
+  const { size } = selected;
+  const isAll = size > 0 && size === list?.plants.filter(isWritable).length;
+  box.checked = isAll;
+  box.indeterminate = size > 0 && !isAll;
+  setText('selection-count', `${countOf(size, 'plant')} selected`);
+  const { total, isComplete = false } = list ?? {};
+  const isFiltered = (view.tag ?? view.q) !== undefined;
+  setText(
+    'selection-all',
+    `Select all ${formatCount(total ?? 0)}${isFiltered ? ' that match' : ''}`,
+  );
+  show('selection-all', total !== undefined && !(isAll && isComplete));
+  show('selection', size > 0);
+  show('toolbar', size === 0);
 }
 
 export function selectedPlants(): Plant[] {
@@ -45,13 +63,36 @@ export function toggle(plant: Plant): void {
 /** Adds all that the user can change, or says why it adds none. */
 export function select(plants: readonly Plant[]): boolean {
   const added = plants.filter((plant) => isWritable(plant) && !isSelected(plant));
-  if (selected.size + added.length > maxSelected) {
-    toast(`Nothing was selected: you can select up to ${maxSelected} plants at a time.`);
-    return false;
-  }
-  for (const plant of added) selected.set(plant.id, plant);
+  const isTooMuch = selected.size + added.length > maxSelected;
+  if (isTooMuch) refuse();
+  else for (const plant of added) selected.set(plant.id, plant);
   changed();
-  return true;
+  return !isTooMuch;
+}
+
+/** Selects the rows that were read. */
+export function selectRows(): void {
+  select(list?.plants ?? []);
+}
+
+/** Selects all plants of the view. Reads those that the table does not have yet. */
+export async function selectAll(): Promise<void> {
+  const all = list;
+  if (all?.total === undefined) return;
+  if (all.total > maxSelected) return refuse();
+  all.wantsAll = true;
+  all.see(0);
+  await all.settled();
+  all.wantsAll = false;
+  if (list !== all || !all.isComplete || !select(all.plants)) return;
+  const others = all.count - selected.size;
+  if (others > 0)
+    toast(`You can only see ${countOf(others, 'plant')} of them, so these are not selected.`);
+}
+
+function refuse(): void {
+  const most = countOf(maxSelected, 'plant');
+  toast(`Nothing was selected: you can select up to ${most} at a time. Search for some of them.`);
 }
 
 export function clearSelection(): void {

@@ -10,8 +10,15 @@ import { byId, fill, find, inNextFrame } from '../shared/dom.ts';
 import { deletePlants } from './delete-plants.ts';
 import { edit, edited, editor, keepIfChanged, setPlace } from './editor.ts';
 import { isWritable, type PlantList } from './plant-list.ts';
-import { list, toggleTag } from './plants.ts';
-import { clearSelection, isSelected, select, selectedPlants, toggle } from './selection.ts';
+import { list, toggleTag, view } from './plants.ts';
+import {
+  clearSelection,
+  isSelected,
+  select,
+  selectedPlants,
+  selectRows,
+  toggle,
+} from './selection.ts';
 
 /** Rows that are drawn above and below the visible ones, so that a scroll shows them at once. */
 const spareRows = 8;
@@ -19,6 +26,7 @@ const spareRows = 8;
 const highlightMs = 3_000;
 
 const grid = byId('grid', HTMLElement);
+const head = byId('head', HTMLElement);
 const spacer = byId('spacer', HTMLElement);
 const body = byId('rows', HTMLElement);
 const template = byId('row-template', HTMLTemplateElement);
@@ -30,20 +38,29 @@ const highlighted = new Set<number>();
 let rowPx = 0;
 let shown: PlantList | undefined;
 /** The plant that stays in its place on the screen when rows above it appear or disappear, and its row. */
-let kept: { id: number; row: number } | undefined;
+let kept: { plant: Plant; row: number } | undefined;
 /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
 let anchor: Plant | undefined;
+/** The list whose end the keyboard is at, and stays at while more rows are read. */
+let toEnd: PlantList | undefined;
 
 const refresh = inNextFrame(draw);
 const observer = new ResizeObserver(refresh);
 for (const each of [grid, editor]) observer.observe(each);
 grid.addEventListener('scroll', draw);
 body.addEventListener('pointerover', refresh); // another row can be the one in use
+body.addEventListener('mousedown', keepSelection);
 body.addEventListener('click', pressed);
 grid.addEventListener('keydown', keyPressed);
+head.addEventListener('keydown', headKeyPressed);
 
 export function drawTable(): void {
   if (list !== shown) showBeginning();
+  const direction = view.sort === '-name' ? 'descending' : 'ascending';
+  for (const column of ['id', 'name']) {
+    const isSorted = column === (view.sort === undefined ? 'id' : 'name');
+    byId(`head-${column}`, HTMLElement).ariaSort = isSorted ? direction : null;
+  }
   refresh();
 }
 
@@ -61,6 +78,7 @@ export function highlight(ids: readonly number[]): void {
 function showBeginning(): void {
   shown = list;
   kept = undefined;
+  toEnd = undefined;
   anchor = undefined;
   keepIfChanged();
   grid.scrollTop = 0;
@@ -71,14 +89,19 @@ function draw(): void {
   const hasRows = list.count > 0 || list.isComplete; // until then, it is unknown where the edited plant is
   if (edited !== undefined && hasRows && list.find(edited.id) === undefined) setPlace('none');
   if (grid.clientHeight === 0) return;
-  const [measured = newRow(0, null)] = rows.values();
+  const [measured = newRow(0)] = rows.values();
   rowPx = Math.max(1, measured.offsetHeight);
-  const { active, count, isComplete } = list;
-  const moved = kept === undefined ? 0 : list.rowFrom(kept.id) - kept.row;
+  if (list === toEnd) {
+    list.active = Math.max(0, list.count - 1);
+    list.isSought = true;
+    if (list.isComplete || list.isFull) readToEnd(undefined);
+  }
+  const { active, count, total, isComplete } = list;
+  const moved = kept === undefined ? 0 : list.rowFrom(kept.plant) - kept.row;
   const topPx = grid.scrollTop + moved * rowPx; // before the height changes what the browser allows
   spacer.style.height = `${count * rowPx}px`;
   if (moved !== 0) grid.scrollTop = topPx;
-  grid.ariaRowCount = String(isComplete ? count + 1 : -1);
+  grid.ariaRowCount = String(total === undefined ? -1 : total + 1);
   grid.ariaBusy = String(count === 0 && !isComplete);
 
   if (list.isSought) reveal(active);
@@ -96,10 +119,10 @@ function draw(): void {
 /** The visible row that is edited, under the pointer or active, or else the first one. */
 function rowInUse(plants: PlantList, first: number, end: number): typeof kept {
   const [hovered] = rows.entries().find(([, row]) => row.matches(':hover')) ?? [];
-  const ids = [edited?.id, hovered, plants.plants[plants.active]?.id, plants.plants[first]?.id];
-  return ids
-    .filter((id) => id !== undefined)
-    .map((id) => ({ id, row: plants.rowFrom(id) }))
+  const [shownActive, shownFirst] = [plants.active, first].map((row) => plants.plants[row]);
+  return [edited, plants.find(hovered ?? 0), shownActive, shownFirst]
+    .filter((plant) => plant !== undefined)
+    .map((plant) => ({ plant, row: plants.rowFrom(plant) }))
     .find(({ row }) => first <= row && row < end);
 }
 
@@ -124,10 +147,11 @@ function drawRows(plants: PlantList, start: number, end: number): void {
     row.remove();
     rows.delete(id);
   }
-  // From the last one, so that each new row finds its place before the next one.
+  // From the last one, so that each row that is new or has moved finds its place before the next one.
   let next: HTMLElement | null = null;
   for (const [at, plant] of [...visible.entries()].toReversed()) {
-    const row: HTMLElement = rows.get(plant.id) ?? newRow(plant.id, next);
+    const row: HTMLElement = rows.get(plant.id) ?? newRow(plant.id);
+    if (row.nextSibling !== next) body.insertBefore(row, next);
     drawRow(row, plant, start + at);
     next = row;
   }
@@ -137,10 +161,10 @@ function drawRows(plants: PlantList, start: number, end: number): void {
   } else grid.removeAttribute('aria-activedescendant');
 }
 
-function newRow(id: number, next: HTMLElement | null): HTMLElement {
+function newRow(id: number): HTMLElement {
   const row = find(document.importNode(template.content, true), '.row', HTMLElement);
   rows.set(id, row);
-  body.insertBefore(row, next);
+  body.append(row);
   return row;
 }
 
@@ -178,38 +202,74 @@ function drawPlant(row: HTMLElement, plant: Plant): void {
 function placeEditor(plants: PlantList): void {
   if (edited === undefined || plants.find(edited.id) === undefined) return;
   const headPx = spacer.offsetTop;
-  const topPx = headPx + plants.rowFrom(edited.id) * rowPx - grid.scrollTop;
+  const topPx = headPx + plants.rowFrom(edited) * rowPx - grid.scrollTop;
   const isVisible = topPx + rowPx > headPx && topPx < grid.clientHeight;
   setPlace(isVisible ? 'row' : 'scrolled away');
   const lastTopPx = grid.clientHeight - editor.offsetHeight;
   editor.style.top = `${Math.max(headPx, Math.min(topPx, lastTopPx))}px`;
 }
 
-function pressed({ target, shiftKey }: MouseEvent): void {
+/** With Shift, the browser would select the texts of the rows in between. */
+function keepSelection(event: MouseEvent): void {
+  if (event.shiftKey) event.preventDefault();
+}
+
+function pressed({ target, shiftKey, ctrlKey, metaKey }: MouseEvent): void {
   if (list === undefined || !(target instanceof Element)) return;
   const [id = 0] = rows.entries().find(([, row]) => row.contains(target)) ?? [];
   const plant = list.find(id);
   if (plant === undefined) return;
-  list.active = list.rowFrom(id);
+  const before = list.plants[list.active];
+  list.active = list.rowFrom(plant);
+  readToEnd(undefined);
   grid.focus({ preventScroll: true }); // the keyboard continues from here
   if (target.closest('.check')) choose(plant, shiftKey);
-  else if (target.closest('.edit')) void edit(plant);
+  else if (ctrlKey || metaKey) choose(plant, false);
+  else if (shiftKey) {
+    anchor = rangeStart() ?? before;
+    selectRange(plant);
+  } else if (target.closest('.edit')) void edit(plant);
   else if (target.closest('.tag-button')) toggleTag(plant.tag);
   else void openPlant(plant);
   refresh();
 }
 
 function keyPressed(event: KeyboardEvent): void {
-  if (list === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  const { key, shiftKey, altKey } = event;
+  if (list === undefined || event.target !== grid || altKey) return;
   const active = list.plants[list.active];
-  const index = destination(event.key, list);
-  if (index !== undefined) {
-    anchor = event.shiftKey ? (rangeStart() ?? active) : undefined;
-    if (!event.shiftKey || selectRange(list.plants[index])) list.active = index;
+  const index = destination(key, list);
+  if (event.ctrlKey || event.metaKey) {
+    if (key !== 'a') return;
+    selectRows();
+  } else if (key === 'ArrowUp' && !shiftKey && list.active === 0) {
+    find(head, '#sort-name', HTMLElement).focus();
+  } else if (index !== undefined) {
+    anchor = shiftKey ? (rangeStart() ?? active) : undefined;
+    if (!shiftKey || selectRange(list.plants[index])) list.active = index;
     list.isSought = true;
+    readToEnd(key === 'End' && !shiftKey ? list : undefined);
     refresh();
   } else if (active === undefined || !acted(event, active)) return;
   event.preventDefault();
+}
+
+/** The head is a row above the first one, whose controls are reached with the arrows, so that Tab leaves the table. */
+function headKeyPressed(event: KeyboardEvent): void {
+  const controls = [...head.querySelectorAll<HTMLElement>('input, button')];
+  const at = controls.findIndex((control) => control === event.target);
+  const targets = { ArrowLeft: controls[at - 1], ArrowRight: controls[at + 1], ArrowDown: grid };
+  const target = targets[event.key as keyof typeof targets]; // other keys have none
+  if (target === undefined) return;
+  target.focus();
+  event.preventDefault();
+}
+
+/** Reads on to the end of the list, or no further than the table shows. */
+function readToEnd(wanted: PlantList | undefined): void {
+  if (toEnd) toEnd.wantsAll = false;
+  toEnd = wanted;
+  if (toEnd) toEnd.wantsAll = true;
 }
 
 /** The row that a key moves the keyboard to. */
@@ -253,5 +313,5 @@ function choose(plant: Plant, isRange: boolean): void {
 /** Adds the rows between the anchor and this one. Returns false if it could not add all of them. */
 function selectRange(plant: Plant | undefined): boolean {
   if (anchor === undefined || plant === undefined) return false;
-  return select(list?.between(anchor.id, plant.id) ?? []);
+  return select(list?.between(anchor, plant) ?? []);
 }

@@ -11,11 +11,17 @@ export interface View {
   tag?: string | undefined;
   /** A part of the name or the tag. */
   q?: string | undefined;
+  /** By id if it is undefined. */
+  sort?: 'name' | '-name' | undefined;
 }
 
 export function viewOfAddress(): View {
-  const q = hashParameter('q');
-  return { tag: hashParameter('tag'), q: q !== undefined && isText(q) ? q : undefined };
+  const [q, order] = [hashParameter('q'), hashParameter('sort')];
+  return {
+    tag: hashParameter('tag'),
+    q: q !== undefined && isText(q) ? q : undefined,
+    sort: order === 'name' || order === '-name' ? order : undefined,
+  };
 }
 
 /** Whether a plant has the tag of the view. */
@@ -38,10 +44,11 @@ export async function* pagesOf(
 }
 
 /** The view as parameters of an address. */
-export function parametersOf({ tag, q }: View): string {
+export function parametersOf({ tag, q, sort }: View): string {
   const parameters = new URLSearchParams();
   if (tag !== undefined) parameters.set('tag', tag);
   if (q !== undefined) parameters.set('q', q);
+  if (sort !== undefined) parameters.set('sort', sort);
   return parameters.toString();
 }
 

@@ -3,7 +3,15 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { assertNames, deleteChosen, namesOf, press, tabTo, toast } from '../actions.ts';
+import {
+  assertNames,
+  deleteChosen,
+  loseResponse,
+  namesOf,
+  press,
+  tabTo,
+  toast,
+} from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('the keyboard alone adds, finds, edits, selects and deletes in a grid', async (t) => {
@@ -121,10 +129,33 @@ inBrowser('deletes one plant or many at once, and brings all of them back', asyn
   await assertNames(page, ['Aloe vera']);
   await page.getByText('1 plant', { exact: true }).waitFor();
   assert.deepEqual(await namesOf(store), ['Aloe vera']);
-  await undo.click();
+  const [message, keys] = await Promise.all(
+    ['.toast', '#grid-keys'].map((place) => page.locator(place).last().boundingBox()),
+  );
+  assert.ok(message && keys && message.y + message.height < keys.y, 'it covers no key');
+  await page.locator('#rows').getByText('Aloe vera').click();
+  await page.getByRole('dialog', { name: 'Aloe vera' }).waitFor();
+  await undo.click(); // above the dialog
   await toast(page, 'Restored 3 plants.').waitFor();
+  await press(page, 'Escape');
   await assertNames(page, shelfNames);
   assert.deepEqual(await namesOf(store), shelfNames);
+});
+
+inBrowser('a plant that is added during an outage is added once, by itself', async (t) => {
+  const store = await openStore(t, { plants: [] });
+  const { page } = store;
+  await page.getByRole('button', { name: 'Add your first plant' }).click();
+  await loseResponse(page, '**/plants?*');
+  await page.locator('#add-name').fill('Ivy');
+  await press(page, 'Enter');
+  await page.locator('#add-waiting').getByText('The service does not respond.').waitFor();
+  await page.locator('#add-name').fill('Typed meanwhile');
+  await press(page, 'Escape');
+  await toast(page, 'Added “Ivy” with the id 1.').waitFor();
+  await assertNames(page, ['Ivy']);
+  assert.deepEqual(await namesOf(store), ['Ivy']);
+  assert.equal(await page.locator('#add-name').inputValue(), 'Typed meanwhile');
 });
 
 inBrowser('copies or exports what it shows', async (t) => {

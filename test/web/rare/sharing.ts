@@ -3,7 +3,14 @@
  */
 import assert from 'node:assert/strict';
 import { scopes } from '../../../src/access/access.ts';
-import { changeUser, loseResponse, openSharing, pressAtOnce, sharesOf } from '../actions.ts';
+import {
+  changeUser,
+  loseResponse,
+  openPeople,
+  openSharing,
+  pressAtOnce,
+  sharesOf,
+} from '../actions.ts';
 import { inBrowser, openStore } from '../store.ts';
 
 const dayMs = 86_400_000;
@@ -100,6 +107,35 @@ inBrowser('a new token grants no more than the one of the page, and can get lost
   await page.getByRole('alert').getByText('did not confirm that it created the token.').waitFor();
   await page.getByRole('button', { name: 'Revoke lost' }).waitFor();
   assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
+});
+
+inBrowser('a user who adds plants before they are removed still needs an heir', async (t) => {
+  const { page, app } = await openStore(t, { access: { scopes } });
+  const bob = await app.token('bob');
+  for (let user = 0; user < 60; user++) await app.token(`user ${user}`);
+  await openPeople(page);
+  await page.getByRole('button', { name: 'Remove bob' }).click();
+  assert.equal(await page.locator('#remove-plants-to').isVisible(), false);
+  await app.call('POST', '/plants', { token: bob, json: { name: 'Fern' } });
+  await page.locator('#remove-submit').click();
+  await page.getByText('They have added plants meanwhile.').waitFor();
+  await loseResponse(page, '**/users/bob?*'); // so the page repeats the request
+  await page.locator('#remove-submit').click();
+  await page.getByText('Removed “bob”. Their plants belong to “alice” now.').waitFor();
+  const rows = page.locator('#people-users li');
+  assert.equal(await rows.count(), 50);
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await rows.nth(60).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Show more' }).count(), 0);
+});
+
+inBrowser('a manager who is none any more is told so', async (t) => {
+  const { page, app } = await openStore(t, { access: { scopes } });
+  const ann = await app.token('ann', { role: 'manager', scopes });
+  await openPeople(page);
+  await app.call('PUT', '/users/alice', { token: ann, json: { role: 'member' } });
+  await page.getByRole('combobox', { name: 'Role of ann' }).selectOption('member');
+  await page.getByRole('alert').getByText('manager').waitFor();
 });
 
 inBrowser('revoking the token of the page signs out', async (t) => {

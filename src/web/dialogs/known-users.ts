@@ -1,0 +1,44 @@
+/**
+ * The users of the store, of whom only managers get a list. To others, the service does not reveal who is a user.
+ */
+import type { User } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { can, info, store } from '../session/session.ts';
+import { byId, element } from '../shared/dom.ts';
+
+/** The service counts the plants of each. More names are of no use in a field. */
+const maxOffered = 200;
+
+function managesUsers(): boolean {
+  return info?.role === 'manager' && can('users:write');
+}
+
+/** Lists the first users of the store. */
+export async function firstUsers(max: number): Promise<User[]> {
+  const users: User[] = [];
+  for await (const user of store.listUsers({ pageSize: max })) {
+    users.push(user);
+    if (users.length === max) break;
+  }
+  return users;
+}
+
+/** Offers the users in the fields for one. */
+export async function offerUsers(): Promise<void> {
+  if (!managesUsers()) return;
+  const others = (await firstUsers(maxOffered)).filter(({ user }) => user !== info?.user);
+  const options = others.map(({ user }) => element('option', { value: user }));
+  byId('known-users', HTMLDataListElement).replaceChildren(...options);
+}
+
+/** Whether there is such a user; undefined if this user may not know. */
+export async function isUser(name: string): Promise<boolean | undefined> {
+  if (!managesUsers()) return undefined;
+  try {
+    await store.explainAccess(name, 1); // what it explains does not matter: it is one user, not a list
+    return true;
+  } catch (error) {
+    if (isProblem(error, 'user-not-found')) return false;
+    throw error;
+  }
+}

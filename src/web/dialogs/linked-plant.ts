@@ -1,0 +1,22 @@
+/**
+ * Opens the plant of a link, such as `#plant=40`.
+ */
+import { can } from '../session/session.ts';
+import { byId, hashParameter, withoutParameter } from '../shared/dom.ts';
+import { toast } from '../shared/toast.ts';
+import { readPlant } from '../table/plants.ts';
+import { openPlant } from './plant-dialog.ts';
+
+addEventListener('hashchange', () => void openLinkedPlant());
+// A reload opens the plant again, unless the user has closed it.
+byId('plant', HTMLDialogElement).addEventListener('close', () => withoutParameter('plant'));
+
+export async function openLinkedPlant(): Promise<void> {
+  const linked = hashParameter('plant');
+  if (linked === undefined || !can('plants:read')) return;
+  const id = Number(linked);
+  const plant = Number.isSafeInteger(id) && id > 0 ? await readPlant(id) : undefined;
+  if (plant !== undefined) return openPlant(plant);
+  withoutParameter('plant');
+  toast(`There is no plant with the id ${linked}, or it is not shared with you.`);
+}

@@ -1,0 +1,99 @@
+/**
+ * The dialog about the users of the store, for managers: invites some, changes what they are, and removes others.
+ */
+import type { Role, User } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
+import { info, store } from '../session/session.ts';
+import { byId, element, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
+import { Form } from '../shared/form.ts';
+import { countOf, formatTime } from '../shared/format.ts';
+import { invite, prepareInvitation } from './invite.ts';
+import { firstUsers, offerUsers } from './known-users.ts';
+import { buttonOf, drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
+
+/** How many users the dialog shows, and how many more at each press. */
+const moreCount = 50;
+
+const roleTexts: Record<Role, string> = { member: 'member', manager: 'manager' };
+
+let maxShown = moreCount;
+
+export const peopleDialog: MenuDialog<User[]> = new MenuDialog('people', {
+  prepare(token) {
+    maxShown = moreCount;
+    prepareInvitation(token);
+    void offerUsers();
+  },
+  read: () => firstUsers(maxShown + 1),
+  draw(users) {
+    show('people-more', users.length > maxShown);
+    drawEntries('people-users', users.slice(0, maxShown), entry);
+  },
+  send: () => invite(peopleDialog),
+});
+
+onPress('people-more', async () => {
+  maxShown += moreCount;
+  await peopleDialog.form.run(() => peopleDialog.load());
+});
+
+function entry(found: User): HTMLElement {
+  const { user, role, plants, lastUsedAt } = found;
+  const isSelf = user === info?.user;
+  const lastUse = lastUsedAt === undefined ? 'not here yet' : `last here ${formatTime(lastUsedAt)}`;
+  const facts = [countOf(plants, 'plant'), ...(isSelf ? [] : [lastUse])];
+  // Whoever leaves asks another manager, so that somebody is left.
+  if (isSelf) {
+    return entryOf(user, facts, element('span', { className: 'badge' }, 'you'));
+  }
+  const choice = peopleDialog.choice(`Role of ${user}`, roleTexts, role, (chosen) =>
+    setRole(user, chosen),
+  );
+  const button = buttonOf(['Remove', user], () => askToRemove(found));
+  return entryOf(user, facts, choice, button);
+}
+
+async function setRole(user: string, role: Role): Promise<Text> {
+  await peopleDialog.change(() => store.setRole(user, role));
+  return role === 'manager'
+    ? sentence`“${user}” can see and change all plants now. To invite others, they need a new invitation.`
+    : sentence`“${user}” has only their own plants now, and those that others share.`;
+}
+
+const removeDialog = byId('remove', HTMLDialogElement);
+const heirField = byId('remove-plants-to', HTMLInputElement);
+let remove = async (): Promise<void> => {};
+const removal = new Form('remove', () => remove());
+
+/** Asks who gets the plants of a user, if there are any, and removes the user. */
+function askToRemove({ user, plants }: User): void {
+  removal.clear();
+  heirField.value = info?.user ?? '';
+  setText('remove-title', sentence`Remove “${user}”?`);
+  const askForHeir = (text: string) => {
+    setText('remove-label', text);
+    show('remove-heir', text !== '');
+  };
+  askForHeir(plants === 0 ? '' : `Who gets their ${countOf(plants, 'plant')}`);
+  remove = async () => {
+    const plantsTo = heirField.checkVisibility() ? heirField.value.trim() : undefined;
+    try {
+      await peopleDialog.change(() => store.removeUser(user, { plantsTo }));
+    } catch (error) {
+      if (isProblem(error, 'user-owns-plants')) {
+        askForHeir('Who gets their plants');
+        removal.fault('plants-to', 'They have added plants meanwhile.');
+      } else if (isProblem(error, 'user-not-found') && plantsTo !== undefined) {
+        const text = sentence`“${user}” or “${plantsTo}” is not a user of this store.`;
+        removal.fault('plants-to', text);
+      } else throw error;
+      return;
+    }
+    removeDialog.close();
+    byId('people-users-title', HTMLElement).focus();
+    const given =
+      plantsTo === undefined ? '' : sentence` Their plants belong to “${plantsTo}” now.`;
+    void peopleDialog.form.run(async () => sentence`Removed “${user}”.${given}`);
+  };
+  removeDialog.showModal();
+}

@@ -1,0 +1,94 @@
+/**
+ * Does something with each of many plants, and shows how far it is.
+ */
+import { PlantStoreError } from '../../client/client.ts';
+import { inParallel } from '../../client/in-parallel.ts';
+import { element, inNextFrame, sentence, type Text } from '../shared/dom.ts';
+import { countOf } from '../shared/format.ts';
+import { offer, toast } from '../shared/toast.ts';
+
+const concurrency = 8;
+let running = 0;
+
+addEventListener('beforeunload', (event) => {
+  if (running > 0) event.preventDefault(); // the browser asks
+});
+
+/** What is done, as in "Deleting", "deleted". */
+type Words = readonly [doing: string, done: string];
+
+/**
+ * Does the work for each plant until the user stops it, and shows why it failed if it did. The work returns why. What it
+ * has done is shown in each frame. Returns whether it was done for all.
+ */
+export async function forEach<P extends { name: string }>(
+  plants: readonly P[],
+  [doing, done]: Words,
+  work: (plant: P) => Promise<Text | undefined>,
+  showDone = () => {},
+): Promise<boolean> {
+  const bar = element('progress', { max: plants.length, value: 0, ariaLabel: doing });
+  const stop = element('button', { type: 'button' }, 'Stop');
+  let isStopped = false;
+  stop.addEventListener('click', () => (isStopped = true));
+  const closeMessage = toast(
+    sentence`${doing} ${whatOf(plants)} …`,
+    ...(plants.length > 1 ? [stop] : []),
+  );
+  stop.previousElementSibling?.append(bar);
+  const failures: Text[] = [];
+  let left = plants.length;
+  const draw = () => {
+    bar.value = plants.length - left;
+    showDone();
+  };
+  const drawSoon = inNextFrame(draw);
+  running++;
+  try {
+    await Array.fromAsync(
+      inParallel(plants, concurrency, async (plant) => {
+        if (isStopped) return;
+        const failure = await failureOf(work(plant));
+        if (failure !== undefined) failures.push(failure);
+        left--;
+        drawSoon();
+      }),
+    );
+  } finally {
+    running--;
+    closeMessage();
+    draw();
+  }
+  const [failure] = failures;
+  if (failure !== undefined) {
+    toast(sentence`${countOf(failures.length, 'plant')} could not be ${done}. ${failure}`);
+  }
+  if (left > 0) toast(`Stopped: ${countOf(left, 'plant')} stay as they are.`);
+  return failures.length + left === 0;
+}
+
+async function failureOf(work: Promise<Text | undefined>): Promise<Text | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof PlantStoreError) return error.detail;
+    throw error;
+  }
+}
+
+/** Shows what was done, and offers to undo all of it. */
+export function offerUndo(text: Text, undo: () => Promise<void>): void {
+  const button = element('button', { type: 'button' }, 'Undo');
+  const close = offer(text, button);
+  button.addEventListener('click', () => {
+    close();
+    void undo();
+  });
+}
+
+/** "“Ficus”", or "2 plants". */
+export function whatOf(plants: readonly { name: string }[]): Text {
+  const [plant] = plants;
+  if (plant === undefined || plants.length > 1) return countOf(plants.length, 'plant');
+  return sentence`“${plant.name}”`;
+}
