@@ -39,7 +39,8 @@ export async function commandsText(): Promise<string> {
 function runnable(command: CommandUnknownOpts): CommandUnknownOpts[] {
   const inner = command.createHelp().visibleCommands(command);
   const children = inner.filter((each) => each.name() !== 'help');
-  return children.length === 0 ? [command] : children.flatMap(runnable);
+  const own = children.length === 0 || command.registeredArguments.length > 0 ? [command] : [];
+  return [...own, ...children.flatMap(runnable)];
 }
 
 type Row = readonly string[];

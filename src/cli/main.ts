@@ -4,6 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings';
+import { addApiCommand } from './account/api.ts';
+import { addAccountCommands } from './account/login.ts';
 import { addAccessCommand } from './admin/access.ts';
 import { addDatabaseCommands } from './admin/databases.ts';
 import { addLogCommand } from './admin/log.ts';
@@ -47,6 +49,7 @@ export function program() {
     .description(description)
     .version(version)
     .exitOverride()
+    .enablePositionalOptions() // "share" has options, and commands with the same ones
     // An error quotes mistyped arguments, which can contain a password or a token.
     .configureOutput({
       writeOut: (text) => io.stdout.write(text),
@@ -64,6 +67,8 @@ export function program() {
   addDatabaseCommands(plantStore);
   addPlantsCommands(plantStore);
   addMcpCommand(plantStore);
+  addAccountCommands(plantStore);
+  addApiCommand(plantStore);
   addCompletionCommands(plantStore);
   refuseBlankValues(plantStore);
   const variables = variablesOf(plantStore);

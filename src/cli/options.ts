@@ -15,6 +15,7 @@ import { isServiceLink } from './settings.ts';
 export const maxDuration = 999_999;
 
 const defaultDatabase = 'sqlite:plant-store.db';
+export const defaultUrl = 'http://127.0.0.1:8080';
 
 /** A setting of several calls, which the variable PLANT_STORE_<NAME> can also set. Use Option for one call. */
 export function flag<const Flags extends string>(flags: Flags, description: string): Option<Flags> {
@@ -79,6 +80,11 @@ export function parseBaseUrl(text: string): string {
     );
   }
   return url.href.replace(/\/+$/, '');
+}
+
+/** Whether only programs on this computer can use the address. */
+export function isOnThisComputer(url: string): boolean {
+  return /^(?:localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
 }
 
 /** For a host without a scheme. */

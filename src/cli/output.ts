@@ -5,16 +5,16 @@ import { once } from 'node:events';
 import { fstatSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { printable } from '../client/printable.ts';
 import type { Refusal } from '../refusal.ts';
 import { refuseUnreadable } from './errors.ts';
-import { printableJson, shownOn } from './terminal.ts';
+import { fitTables, printableJson, shownOn } from './terminal.ts';
 
 export interface Io {
   stdin: Readable & { isTTY?: boolean };
-  stdout: Writable & { isTTY?: boolean; fd?: number };
+  stdout: Writable & { isTTY?: boolean; columns?: number; fd?: number };
   stderr: Writable & { isTTY?: boolean };
 }
 
@@ -26,6 +26,7 @@ let status = 0;
 export async function runWith(streams: Io, command: () => Promise<void>): Promise<number> {
   io = streams;
   status = 0;
+  fitTables(io.stdout);
   failWhenOutputIsLost(io);
   io.stderr.on('error', () => {}); // losing messages, or the log of the service, must not stop the command
   await command();
@@ -94,15 +95,18 @@ export async function confirm(question: string, refusal: Refusal): Promise<boole
 }
 
 /** Reads a line from a terminal. The prompt is on standard error, because the output can be captured: TOKEN=$(...). */
-export async function ask(prompt: string): Promise<string> {
+export async function ask(prompt: string, { isSecret = false } = {}): Promise<string> {
   io.stderr.write(printable(prompt));
-  const lines = createInterface({ input: io.stdin });
+  // For a secret, Node reads the keys, and shows them nowhere.
+  const shown = isSecret ? { output: new PassThrough().resume(), terminal: true } : {};
+  const lines = createInterface({ input: io.stdin, ...shown });
   try {
     for await (const line of lines) return line;
-    io.stderr.write('\n'); // after Ctrl-D, the cursor is still behind the prompt
+    if (!isSecret) io.stderr.write('\n'); // after Ctrl-D, the cursor is still behind the prompt
     return '';
   } finally {
     lines.close(); // otherwise the terminal keeps the process running
+    if (isSecret) io.stderr.write('\n');
   }
 }
 

@@ -4,8 +4,21 @@
 import stringWidth from 'string-width';
 import { hidden, printable } from '../client/printable.ts';
 
+/** Where no terminal says how much fits. */
 const maxColumnWidth = 60;
+/** A terminal that is narrower wraps the lines of a table. */
+const minColumnWidth = 8;
+/** What people copy from a table is never cut. */
+const uncut = ['id', 'token'];
+const separator = '  ';
+let terminalWidth = Infinity;
+const graphemes = new Intl.Segmenter();
 const emoji = /\p{RGI_Emoji}|\p{Emoji_Presentation}/gv;
+
+/** Makes tables as narrow as the stream, if that is a terminal. */
+export function fitTables({ isTTY, columns = Infinity }: { isTTY?: boolean; columns?: number }) {
+  terminalWidth = isTTY ? columns : Infinity;
+}
 
 /** Text of one or more lines as the stream shows it: as it is, unless the stream is a terminal. */
 export function shownOn({ isTTY }: { isTTY?: boolean }, text: string): string {
@@ -20,8 +33,9 @@ export function printableJson(value: unknown): string {
 
 type Cell = string | number | readonly string[] | undefined;
 
-/** The rows of a table: cells by the names of their columns. */
-export type Rows<Column extends string> = readonly Readonly<Partial<Record<Column, Cell>>>[];
+/** A row of a table: cells by the names of their columns. */
+export type Row<Column extends string> = Readonly<Partial<Record<Column, Cell>>>;
+export type Rows<Column extends string> = readonly Row<Column>[];
 
 export function tableOf<Column extends string>(
   columns: readonly Column[],
@@ -48,12 +62,26 @@ function createTable<Column extends string>(columns: readonly Column[]) {
   return (rows: Rows<Column>): string => {
     const lines = rows.map((row) => columns.map((column) => printable(String(row[column] ?? ''))));
     if (widths === undefined) lines.unshift(columns.map(headingOf));
-    widths ??= columns.map((_, at) => {
-      const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
-      return Math.min(widest, maxColumnWidth);
-    });
+    widths ??= fitted(
+      columns,
+      columns.map((_, at) => {
+        const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
+        return Math.min(widest, terminalWidth === Infinity ? maxColumnWidth : widest);
+      }),
+    );
     return lines.map((line) => aligned(line, widths ?? [])).join('\n');
   };
+}
+
+/** Narrows the widest columns until the terminal shows each row on a line, if it is wide enough. */
+function fitted(columns: readonly string[], widths: readonly number[]): readonly number[] {
+  const gaps = separator.length * (columns.length - 1);
+  if (widths.reduce((sum, width) => sum + width, gaps) <= terminalWidth) return widths;
+  const [widest] = columns
+    .map((column, at) => ({ at, width: uncut.includes(column) ? 0 : (widths[at] ?? 0) }))
+    .toSorted((a, b) => b.width - a.width);
+  if (widest === undefined || widest.width <= minColumnWidth) return widths;
+  return fitted(columns, widths.with(widest.at, widest.width - 1));
 }
 
 /** "DELETED AT" for `deletedAt`. */
@@ -62,10 +90,22 @@ function headingOf(column: string): string {
 }
 
 function aligned(line: readonly string[], widths: readonly number[]): string {
-  const cells = line.map((cell, at) => {
-    return cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - widthOf(cell)));
+  const cells = line.map((text, at) => {
+    const width = widths[at] ?? 0;
+    const cell = terminalWidth === Infinity ? text : cut(text, width);
+    return cell + ' '.repeat(Math.max(0, width - widthOf(cell)));
   });
-  return cells.join('  ').trimEnd();
+  return cells.join(separator).trimEnd();
+}
+
+function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let start = '';
+  for (const { segment } of graphemes.segment(text)) {
+    if (widthOf(start + segment) >= width) break;
+    start += segment;
+  }
+  return `${start}…`;
 }
 
 /** The number of columns that a terminal uses for the text. The library does not know newer emoji. */

@@ -53,6 +53,24 @@ describe('plants', { concurrency: 2 }, () => {
     );
   });
 
+  it('list fits the terminal, on which it cuts long texts', async (t) => {
+    const { env, add } = await setUp('narrow');
+    await add(['日本語'.repeat(20), '👩‍🌾'.repeat(30), 'Aloe'], 'a tag of many words');
+    const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+    const list = `${quotedExecutable} plants list --fields name,tag`;
+    const terminal = startOnTerminal(t, `stty cols 40; ${settings.join(' ')} ${list}`);
+    if (terminal === undefined) return;
+    assert.equal(await terminal.ended, 0);
+    const lines = [
+      'NAME                 TAG',
+      '日本語日本語日本語…  a tag of many words',
+      '👩‍🌾👩‍🌾👩‍🌾👩‍🌾👩‍🌾👩‍🌾👩‍🌾👩‍🌾👩‍🌾…  a tag of many words',
+      'Aloe                 a tag of many words',
+      '',
+    ];
+    assert.equal(terminal.output(), lines.join('\n'));
+  });
+
   it('list sorts, and prints how many plants there are', async () => {
     const { ok, add } = await setUp('sorting');
     await add(['ficus', 'Écorce', 'Aloe']);

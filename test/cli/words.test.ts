@@ -344,3 +344,71 @@ test('the commands about plants print what they did', async (t) => {
     plants restore 1 < ^D
     plants list`;
 });
+
+test('the commands of people who are signed in print what they did', async (t) => {
+  const app = await startApp(t);
+  const { address } = app;
+  const folder = dirname(app.database.url.slice('sqlite:'.length));
+  const env = { XDG_CONFIG_HOME: join(folder, 'config') };
+  const manager = await app.token('ann', { role: 'manager', scopes });
+  const member = await app.token('bob');
+  await app.call('POST', '/plants', { token: member, json: { name: 'Monstera' } });
+  await session(t, { folder, address, env, token: member })`
+    whoami
+    token list
+    login
+    login <url>/#token=x
+    login <url> --token-stdin << <token>x
+    login plants.example --token-stdin
+    login <url> --token-stdin --profile a/b
+    login <url> --token-stdin --profile bob << Bearer <token>
+    whoami --profile bob
+    whoami --profile bob < ^D
+    share list --profile bob < ^D
+    user list --profile bob
+    whoami --profile carol`;
+  await session(t, { folder, address, env, token: manager })`
+    login --token-stdin << <url>/#token=<token>
+    share add bob
+    share add bob --write < ^D
+    share add --everyone < ^D
+    share add bob --everyone
+    share add
+    share list
+    share list --json
+    share list < ^D
+    share end bob < ^D
+    share end --everyone
+    share end bob
+    user list
+    user list < ^D
+    user access bob 1 < ^D
+    user access carol 1
+    user invite carol --role manager --uses 101
+    user invite carol --role manager --uses 2 --scope plants:read < ^D
+    user invite carol --expires 8d
+    user remove bob
+    user remove bob < n
+    user remove bob < y
+    user remove bob --plants-to ann < y
+    user remove ann --yes
+    user remove carol --yes --json
+    token create --label phone
+    token create dora --expires 1d --json
+    token create dora --store north
+    token list < ^D
+    token revoke <token id>
+    token revoke 0
+    token list --url <url>
+    token list --database sqlite:x.db --profile bob
+    user list --database sqlite:plants.db
+    api GET /plants
+    api GET /plants < ^D
+    api GET plants
+    api HEAD /plants
+    api DELETE /plants/9
+    logout < n
+    logout < y
+    logout
+    whoami`;
+});

@@ -43,7 +43,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
   const needsProcess =
     args[0] === 'serve' ||
     Object.keys(ofProcess).length > 0 ||
-    !Object.keys(env).every((name) => name.startsWith('PLANT_STORE_'));
+    !Object.keys(env).every((name) => /^(?:PLANT_STORE_|XDG_CONFIG_HOME$)/.test(name));
   return needsProcess
     ? runProcess(args, options)
     : runHere(args, {
@@ -186,11 +186,10 @@ export function start(args: readonly string[], options: RunOptions = {}) {
   return child;
 }
 
-/** Settings in the environment of the test run must not affect the tests. */
+/** Settings of the test run, and where its user is signed in, must not affect the tests. */
 function withoutSettings(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !name.startsWith('PLANT_STORE_')),
-  );
+  const others = Object.entries(env).filter(([name]) => !name.startsWith('PLANT_STORE_'));
+  return { ...Object.fromEntries(others), XDG_CONFIG_HOME: '/nowhere' };
 }
 
 async function collect(stream: NodeJS.ReadableStream): Promise<string> {

@@ -2,23 +2,64 @@
  * What the commands of the operator have in common: they open a database, find stores and users by name, and print
  * their result as text for people, or with --json as JSON.
  */
-import type { Command } from '@commander-js/extra-typings';
+import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import type { Identity, Role } from '../../access/access.ts';
 import type { StoreRecord } from '../../access/user-storage.ts';
-import { Refusal } from '../../refusal.ts';
+import { NoDatabase, Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { databaseFlag, examples } from '../options.ts';
 import { printed, type Result } from '../output.ts';
+import { connectedCommand } from '../plants/command.ts';
 import { tableOf, type Rows } from '../terminal.ts';
 
 /** Adds a command that opens a database. */
 export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {
-  return parent
-    .command(name)
+  return withDatabase(parent.command(name), lines);
+}
+
+export function withDatabase(command: Command, lines: readonly string[]) {
+  return command
     .addOption(databaseFlag())
     .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
+}
+
+/** Adds a command that opens a database, or for those who are signed in calls the service. */
+export function eitherCommand(parent: Command, name: string, lines: readonly string[]) {
+  return connectedCommand(parent, name, lines)
+    .addOption(databaseFlag())
+    .option('--json', 'print the result as JSON');
+}
+
+/** Returns an action of `eitherCommand`. A service is used if the command line or a profile has one, and a database is not set. */
+export function either<A, B, Args extends unknown[]>(
+  inItsDatabase: (this: A, ...args: Args) => Promise<void>,
+  onItsService: (this: B, ...args: Args) => Promise<void>,
+) {
+  return async function action(
+    this: A & B & Pick<CommandUnknownOpts, 'getOptionValueSource'>,
+    ...args: Args
+  ): Promise<void> {
+    const isSet = (option: string, ...sources: string[]) =>
+      sources.includes(this.getOptionValueSource(option) ?? '');
+    const isOnCommandLine = ['url', 'token', 'profile'].some((option) => isSet(option, 'cli'));
+    const isOfDatabase = isSet('database', 'cli', 'env');
+    if (isOfDatabase && isOnCommandLine) {
+      throw new UsageError('A database and a service are set. Set only one of them.');
+    }
+    const isOfService = isOnCommandLine || isSet('url', 'config');
+    if (!isOfService || isOfDatabase) {
+      return inItsDatabase.apply(this, args).catch((error: unknown) => {
+        if (isOfDatabase || !(error instanceof NoDatabase)) throw error;
+        const advice = 'To use a service, sign in with "npx plant-store login".';
+        throw new NoDatabase(`${error.message} ${advice}`, { cause: error });
+      });
+    }
+    const foreign = ['store', 'role'].find((option) => isSet(option, 'cli'));
+    if (foreign === undefined) return onItsService.apply(this, args);
+    throw new UsageError(`Only a database takes --${foreign}. Set it with --database.`);
+  };
 }
 
 /**

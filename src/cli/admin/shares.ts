@@ -3,12 +3,25 @@ import { shareAccesses } from '../../access/access.ts';
 import type { Share } from '../../access/share-storage.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
+import { addShareServiceCommands } from '../account/shares.ts';
 import { inStore, parseName } from '../options.ts';
-import { allPages, databaseCommand, findStore, findUser, inDatabase, lists } from './command.ts';
+import {
+  allPages,
+  databaseCommand,
+  findStore,
+  findUser,
+  inDatabase,
+  lists,
+  withDatabase,
+} from './command.ts';
 
 export function addShareCommands(plantStore: Command): void {
-  databaseCommand(plantStore, 'share', ['plant-store share alice bob read'])
+  const share = plantStore.command('share');
+  addShareServiceCommands(share);
+  withDatabase(share, ['plant-store share alice bob read'])
     .description('let a user access all plants of an owner')
+    .enablePositionalOptions()
+    .helpCommand(false) // an owner can have that name
     .argument('<owner>', 'user who owns the plants', parseName)
     .argument('<user>', 'user who gets access; can be created later', parseName)
     .addArgument(

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { Option, type Command } from '@commander-js/extra-typings';
 import { defaultScopes, roles, stateOf } from '../../access/access.ts';
 import type { TokenRecord } from '../../access/identity-storage.ts';
 import { credentialOf, tokenFault, tokenId } from '../../access/token.ts';
 import { Tag } from '../../plants/plant.ts';
-import { Refusal } from '../../refusal.ts';
+import type { PlantStore } from '../../client/client.ts';
+import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { displayName, isFile, openExisting, openStorage } from '../database.ts';
@@ -17,46 +19,66 @@ import {
   storeFlag,
 } from '../options.ts';
 import { ask, confirm, io, printed, printError, readInput, type Result } from '../output.ts';
+import { onService, printRows } from '../plants/command.ts';
 import { printableJson, shownOn, tableOf } from '../terminal.ts';
-import { allPages, databaseCommand, findStore, inDatabase, namesOfStores } from './command.ts';
+import {
+  allPages,
+  databaseCommand,
+  either,
+  eitherCommand,
+  findStore,
+  inDatabase,
+  namesOfStores,
+} from './command.ts';
 
 export function addTokenCommands(plantStore: Command): void {
   const token = plantStore.command('token').description('create, list, revoke and check tokens');
 
-  createCommand(token).action(createToken);
+  createCommand(token).action(either(createToken, onService(createByService)));
 
-  databaseCommand(token, 'list', [
+  eitherCommand(token, 'list', [
     'plant-store token list --store north',
     'plant-store token list --json',
   ])
-    .description('list tokens, including expired and revoked ones')
+    .description('list all tokens of a database or your own, including expired and revoked ones')
     .addOption(storeFlag('list only the tokens of this store'))
     .action(
-      inDatabase(async (storage, { store: only }) => {
-        const records: TokenRecord[] = [];
-        for (const name of await namesOfStores(storage, only)) {
-          records.push(...(await allTokens(storage, await findStore(storage, name))));
-        }
-        const value = records.map(valueOf);
-        return { value, text: tableOf(columns, value.map(rowOf)) };
-      }),
+      either(
+        inDatabase(async (storage, { store: only }) => {
+          const records: TokenRecord[] = [];
+          for (const name of await namesOfStores(storage, only)) {
+            records.push(...(await allTokens(storage, await findStore(storage, name))));
+          }
+          const value = records.map(valueOf);
+          return { value, text: tableOf(columns, value.map(rowOf)) };
+        }),
+        onService(async (service, options) => {
+          printRows(options, ownColumns, await service.listTokens(), rowOf);
+        }),
+      ),
     );
 
-  databaseCommand(token, 'revoke', ['plant-store token revoke 000000001-22894e9580395e64'])
+  eitherCommand(token, 'revoke', ['plant-store token revoke 000000001-22894e9580395e64'])
     .description('revoke a token immediately')
     .argument('<id>', 'id of the token, as shown by "token list"')
     .action(
-      inDatabase(async (storage, id) => {
-        const revoked = await storage.identity.revokeToken(id, Date.now());
-        if (revoked === undefined) {
-          throw new Refusal(
-            `There is no token ${id}. List all tokens with "npx plant-store token list".`,
-          );
-        }
-        const { user, store } = revoked;
-        const text = `Revoked token ${id} of user ${user} in store ${store}.`;
-        return { value: valueOf(revoked), text };
-      }),
+      either(
+        inDatabase(async (storage, id) => {
+          const revoked = await storage.identity.revokeToken(id, Date.now());
+          if (revoked === undefined) {
+            throw new Refusal(
+              `There is no token ${id}. List all tokens with "npx plant-store token list".`,
+            );
+          }
+          const { user, store } = revoked;
+          const text = `Revoked token ${id} of user ${user} in store ${store}.`;
+          return { value: valueOf(revoked), text };
+        }),
+        onService(async (service, id) => {
+          await service.revokeToken(id);
+          return { value: { id }, text: `Revoked token ${id}.` };
+        }),
+      ),
     );
 
   databaseCommand(token, 'check', ['plant-store token check < found-in-a-log.txt'])
@@ -69,13 +91,17 @@ export function addTokenCommands(plantStore: Command): void {
 }
 
 function createCommand(token: Command) {
-  return databaseCommand(token, 'create', [
+  return eitherCommand(token, 'create', [
     'plant-store token create alice',
     'plant-store token create bob --store north --role manager',
     "plant-store token create shop --scope plants:read --expires 90d --label 'shop window'",
   ])
     .description('create a token and print it; it is shown only once')
-    .argument('<user>', 'user of the token; created if needed', parseName)
+    .argument(
+      '[user]',
+      'user of the token; created if needed; without it, and with a service, you',
+      parseName,
+    )
     .addOption(inStore('store of the user; created if needed'))
     .addOption(
       new Option(
@@ -101,14 +127,14 @@ function createCommand(token: Command) {
     .option('--yes', 'create a new database, store or user without asking', false);
 }
 
+type CreateOptions = ReturnType<ReturnType<typeof createCommand>['opts']>;
+
 /**
  * Only the token goes to standard output, so that a script can read it. A wrong folder or a typo would create
  * another database, store or user, so a person is asked first.
  */
-async function createToken(
-  user: string,
-  options: ReturnType<ReturnType<typeof createCommand>['opts']>,
-): Promise<void> {
+async function createToken(user: string | undefined, options: CreateOptions): Promise<void> {
+  if (user === undefined) throw new UsageError("missing required argument 'user'");
   const { database, store, role, yes } = options;
   const existing = await openExisting(database);
   if (existing === undefined && !yes) await confirmDatabase(database);
@@ -132,7 +158,26 @@ async function createToken(
   }
   const expiresAt = formatTimestamp(lifetime.expiresAtMs);
   const value = { token, id, user, store, scopes, label, expiresAt };
-  await printToken(storage, id, options.json ? printableJson(value) : token);
+  await printToken(id, options.json ? printableJson(value) : token, () =>
+    storage.identity.revokeToken(id, Date.now()),
+  );
+}
+
+async function createByService(
+  service: PlantStore,
+  user: string | undefined,
+  { scope, label, expires, json, url }: CreateOptions,
+): Promise<void> {
+  const expiresAt = formatTimestamp(expires && Date.now() + expires);
+  const terms = { label, scopes: [...scope], ...(expiresAt !== undefined && { expiresAt }) };
+  const key = { idempotencyKey: randomUUID() };
+  const created = await (user === undefined
+    ? service.createToken(terms, key)
+    : service.createTokenFor(user, terms, key));
+  const { id, token } = created;
+  const owner = user === undefined ? 'you' : `user ${user}`;
+  printError(`Created token ${id} for ${owner} at ${url}. Save it now: it is not shown again.`);
+  await printToken(id, json ? printableJson(created) : token, () => service.revokeToken(id));
 }
 
 async function confirmDatabase(database: string): Promise<void> {
@@ -154,12 +199,16 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */
-export async function printToken(storage: Storage, id: string, text: string): Promise<void> {
+export async function printToken(
+  id: string,
+  text: string,
+  revoke: () => Promise<unknown>,
+): Promise<void> {
   const failure = await new Promise((resolve) =>
     io.stdout.write(`${shownOn(io.stdout, text)}\n`, resolve),
   );
   if (!(failure instanceof Error)) return;
-  await storage.identity.revokeToken(id, Date.now());
+  await revoke();
   throw new Refusal(`Token ${id} could not be printed, so it was revoked. Create another.`);
 }
 
@@ -191,8 +240,15 @@ function valueOf(record: TokenRecord) {
 }
 
 const columns = 'id,store,user,role,scopes,created,expires,lastUse,state,label'.split(',');
+const ownColumns = ['id', 'scopes', 'created', 'expires', 'lastUse', 'state', 'label'] as const;
 
-function rowOf(token: ReturnType<typeof valueOf>) {
+interface Times {
+  createdAt?: string | undefined;
+  expiresAt?: string | undefined;
+  lastUsedAt?: string | undefined;
+}
+
+function rowOf<T extends Times>(token: T) {
   const toMinute = (time?: string) => (time === undefined ? 'never' : `${time.slice(0, 16)}Z`);
   const { createdAt, expiresAt, lastUsedAt } = token;
   return {

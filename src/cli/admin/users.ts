@@ -2,14 +2,19 @@ import type { Command } from '@commander-js/extra-typings';
 import type { Identity } from '../../access/access.ts';
 import { ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { UserRecord } from '../../access/user-storage.ts';
+import type { PlantStore } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
+import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
 import { confirm, type Result } from '../output.ts';
+import { onService } from '../plants/command.ts';
 import {
   allPages,
   databaseCommand,
+  either,
+  eitherCommand,
   inDatabase,
   lists,
   listStores,
@@ -18,14 +23,20 @@ import {
 } from './command.ts';
 
 export function addUserCommands(plantStore: Command): void {
-  const user = plantStore.command('user').description('list and remove users');
+  const user = plantStore.command('user').description('list, invite and remove users');
 
-  databaseCommand(user, 'list', ['plant-store user list --store north'])
-    .description('list users with their roles and the number of their active tokens')
+  eitherCommand(user, 'list', ['plant-store user list --store north'])
+    .description('list users with their roles, and the tokens or the plants that they have')
     .addOption(storeFlag('list only the users of this store'))
-    .action(lists(['store', 'user', 'role', 'activeTokens'], listUsers));
+    .action(
+      either(
+        lists(['store', 'user', 'role', 'activeTokens'], listUsers),
+        onService(listUsersByService),
+      ),
+    );
 
-  removeCommand(user).action(inDatabase(remove, refuseOwnHeir));
+  removeCommand(user).action(either(inDatabase(remove, refuseOwnHeir), onService(removeByService)));
+  addUserServiceCommands(user);
 
   const ofStores = plantStore.command('store').description('list stores');
   databaseCommand(ofStores, 'list', ['plant-store store list --json'])
@@ -33,7 +44,12 @@ export function addUserCommands(plantStore: Command): void {
     .action(lists(['store', 'users', 'lastId'], listStores));
 }
 
-async function listUsers(storage: Storage, { store: only }: { store?: string | undefined }) {
+interface ListOptions {
+  store?: string | undefined;
+  json?: true | undefined;
+}
+
+async function listUsers(storage: Storage, { store: only }: ListOptions) {
   const users: UserRecord[] = [];
   for (const store of await namesOfStores(storage, only)) {
     const list = (last: UserRecord | undefined, limit: number) =>
@@ -46,7 +62,7 @@ async function listUsers(storage: Storage, { store: only }: { store?: string | u
 }
 
 function removeCommand(user: Command) {
-  return databaseCommand(user, 'remove', [
+  return eitherCommand(user, 'remove', [
     'plant-store user remove alice --plants-to bob',
     'plant-store user remove carol --store south --yes',
   ])
@@ -65,25 +81,46 @@ function refuseOwnHeir(name: string, { plantsTo }: { plantsTo?: string | undefin
 type RemoveOptions = ReturnType<ReturnType<typeof removeCommand>['opts']>;
 
 async function remove(storage: Storage, name: string, options: RemoveOptions): Promise<Result> {
-  const { store, plantsTo, yes } = options;
+  const { store, plantsTo } = options;
   const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   const hasHeir = (await findHeir(storage, user, options)) !== undefined;
-  const effect = hasHeir
-    ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
-    : 'revokes their tokens and ends their shares';
-  const question = `Remove user ${name} from store ${store}? This ${effect}.`;
-  if (!yes && !(await confirm(question, new Refusal('Nothing was changed.')))) {
-    throw new UsageError(
-      `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
-    );
-  }
+  await confirmRemoval(name, `store ${store}`, hasHeir, options);
 
   const moved = await removeUser(storage, user, () => findHeir(storage, user, options));
   const text =
     `Removed user ${name} from store ${store}.` +
     (moved === 0 ? '' : ` Moved ${moved === 1 ? '1 plant' : `${moved} plants`} to ${plantsTo}.`);
   return { value: { store, user: name, plantsTo, movedPlants: moved }, text };
+}
+
+/** Throws a Refusal unless a person or an option agrees. */
+async function confirmRemoval(
+  name: string,
+  place: string,
+  hasHeir: boolean,
+  { plantsTo, yes }: RemoveOptions,
+): Promise<void> {
+  const effect = hasHeir
+    ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
+    : 'revokes their tokens and ends their shares';
+  const question = `Remove user ${name} from ${place}? This ${effect}.`;
+  if (!yes && !(await confirm(question, new Refusal('Nothing was changed.')))) {
+    throw new UsageError(
+      `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
+    );
+  }
+}
+
+async function removeByService(
+  service: PlantStore,
+  name: string,
+  options: RemoveOptions,
+): Promise<Result> {
+  const { plantsTo, url } = options;
+  await confirmRemoval(name, url, plantsTo !== undefined, options);
+  await service.removeUser(name, { plantsTo });
+  return { value: { user: name, plantsTo }, text: `Removed user ${name} from ${url}.` };
 }
 
 /** The user who gets the plants. Throws Refusal if one is needed, and there is none. */

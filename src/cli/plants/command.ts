@@ -1,17 +1,18 @@
 /**
  * What the commands of plants have in common: they call a running service, and explain its problems to people.
  */
-import type { Command } from '@commander-js/extra-typings';
+import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { causeOf } from '../errors.ts';
-import { examples, flag, parseBaseUrl } from '../options.ts';
+import { defaultProfile, profileFlag, readProfile } from '../account/profiles.ts';
+import { defaultUrl, examples, flag, parseBaseUrl } from '../options.ts';
 import { io, print, readInput, type Result } from '../output.ts';
-import { printableJson } from '../terminal.ts';
+import { printableJson, tableOf, type Row } from '../terminal.ts';
 
 /** Few, because a person at a terminal waits. */
-const maxRetries = 2;
+export const maxRetries = 2;
 
 /** Adds a command that calls a service, and prints its result. */
 export function serviceCommand(plants: Command, name: string, lines: readonly string[]) {
@@ -25,7 +26,7 @@ export function connectedCommand(parent: Command, name: string, lines: readonly 
     .addOption(
       flag('--url <url>', 'address of the service')
         .argParser(parseBaseUrl)
-        .default('http://127.0.0.1:8080', 'http://127.0.0.1:8080'), // a description has no quotes
+        .default(defaultUrl, defaultUrl), // a description has no quotes
     )
     .addOption(
       flag(
@@ -33,7 +34,39 @@ export function connectedCommand(parent: Command, name: string, lines: readonly 
         'token, @FILE to read it from a file, or - for standard input; prefer the variable, because other users can see arguments',
       ),
     )
+    .addOption(profileFlag().conflicts('token'))
+    .hook('preAction', (command) => useProfile(command, command.opts()))
     .addHelpText('after', examples(lines));
+}
+
+interface ConnectionOptions {
+  url: string;
+  token?: string | undefined;
+  profile?: string | undefined;
+}
+
+/**
+ * Without a token, takes the address and the token that `login` has kept. The token is for that address: another one that
+ * is set does not get it.
+ */
+async function useProfile(
+  command: CommandUnknownOpts,
+  { url, token, profile: name }: ConnectionOptions,
+): Promise<void> {
+  const [isOther, isOfDatabase] = ['url', 'database'].map((option) =>
+    ['cli', 'env'].includes(command.getOptionValueSource(option) ?? ''),
+  );
+  if (token !== undefined || isOfDatabase) return;
+  const profile = await readProfile(name ?? defaultProfile);
+  if (profile === undefined) {
+    if (name === undefined) return;
+    throw new Refusal(
+      `There is no profile ${name}. Sign in with "npx plant-store login --profile ${name}".`,
+    );
+  }
+  if (isOther && url !== profile.url) return;
+  command.setOptionValueWithSource('url', profile.url, 'config');
+  command.setOptionValueWithSource('token', profile.token, 'config');
 }
 
 /** What every command has. */
@@ -56,6 +89,18 @@ export function onService<Args extends unknown[]>(
 /** Whether the output is JSON: with --json, and unless a person reads it on a terminal. */
 export function printsJson({ json }: Pick<ServiceOptions, 'json'>): boolean {
   return json === true || !io.stdout.isTTY;
+}
+
+/** Prints a table on a terminal, an array with --json, and otherwise a line of JSON for each value. */
+export function printRows<Value extends object, Column extends string>(
+  { json }: { json?: true | undefined },
+  columns: readonly Column[],
+  values: readonly Value[],
+  rowOf: (value: Value) => Row<Column>,
+): void {
+  if (json) print(printableJson(values));
+  else if (io.stdout.isTTY) print(tableOf(columns, values.map(rowOf)));
+  else for (const value of values) print(printableJson(value));
 }
 
 /** Runs `work` with the options of a client, and turns its errors into messages for people. */
@@ -92,10 +137,10 @@ function messageOf(
     return `The response was lost, so the change may have been made. Check whether it was made before you repeat the command. ${detail}`;
   }
   if (kind === 'network') {
-    return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or set its address with --url.`;
+    return `Cannot connect to ${url}: ${causeOf(cause)}. Start the service, or check the address.`;
   }
   if (kind === 'invalid-token') {
-    return `${detail} Set another token in PLANT_STORE_TOKEN or with --token.`;
+    return `${detail} Set another token in PLANT_STORE_TOKEN or with --token, or sign in with "npx plant-store login".`;
   }
   if (kind === 'unexpected-response' || kind === 'path-not-found') {
     return `Cannot use Plant Store at ${url}. Check the address, or set another with --url. Cause: ${detail}`;
@@ -128,17 +173,23 @@ function codesOf(error: unknown): string[] {
   return [...own, ...causes.flatMap(codesOf)];
 }
 
-/** A message never contains the token. */
-async function readToken(source: string | undefined): Promise<string> {
-  const text =
-    source === '-' || source?.startsWith('@')
-      ? (await readInput('the token', source.replace(/^@/, ''))).toString()
-      : source;
+/** What an option has: the text itself, @FILE to read it from a file, or - for standard input. */
+export async function readText(what: string, source: string): Promise<string> {
+  if (source !== '-' && !source.startsWith('@')) return source;
+  return (await readInput(what, source.replace(/^@/, ''))).toString();
+}
+
+export async function readToken(source: string | undefined): Promise<string> {
+  return tokenIn(source && (await readText('the token', source)));
+}
+
+/** Throws a UsageError that never contains the token. */
+export function tokenIn(text: string | undefined): string {
   // People also paste a whole header, or the link that `serve` prints.
   const token = text?.trim().replace(/^(?:Bearer +|https?:\S*#token=)/i, '') ?? '';
   if (token === '') {
     throw new UsageError(
-      'No token is set. Set one in PLANT_STORE_TOKEN or with --token. Create one with "npx plant-store token create".',
+      'No token is set. Sign in with "npx plant-store login", or set a token in PLANT_STORE_TOKEN or with --token. "npx plant-store token create" creates one.',
     );
   }
   if (!/^[\x21-\x7e]+$/.test(token)) {

@@ -10,7 +10,7 @@ import { sorts } from '../../plants/scans.ts';
 import { parseId } from '../options.ts';
 import { io, print, printAll } from '../output.ts';
 import { printableJson, tableOfPages } from '../terminal.ts';
-import { onService, printsJson, serviceCommand } from './command.ts';
+import { onService, serviceCommand } from './command.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;
@@ -31,7 +31,7 @@ export function addListCommand(plants: Command): void {
     'plant-store plants list --csv > plants.csv',
     'plant-store plants list --deleted',
   ])
-    .description('list plants: a table on a terminal, otherwise JSON')
+    .description('list plants: a table on a terminal, otherwise a line of JSON for each plant')
     .addOption(
       new Option(
         '--fields <list>',
@@ -65,7 +65,8 @@ export function addListCommand(plants: Command): void {
         const pages = pagesOf(rows, limit);
         const columns = deleted ? deletedColumns : fields;
         if (csv) return printAll(csvOf(pages, columns));
-        return printAll(printsJson(options) ? jsonOf(pages) : tableOfPages(columns, pages));
+        if (options.json) return printAll(jsonOf(pages));
+        return printAll(io.stdout.isTTY ? tableOfPages(columns, pages) : linesOf(pages));
       }),
     );
 }
@@ -103,6 +104,10 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
     before = ',\n';
   }
   yield before === ',\n' ? '\n]\n' : '[]\n';
+}
+
+async function* linesOf(pages: Pages): AsyncGenerator<string, void> {
+  for await (const page of pages) yield page.map((row) => `${printableJson(row)}\n`).join('');
 }
 
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {

@@ -13,7 +13,13 @@ import { UsageError } from '../../refusal.ts';
 import { parseId, parseName, parserOf } from '../options.ts';
 import { failWith, print, printError, type Result } from '../output.ts';
 import { printableJson, tableOf } from '../terminal.ts';
-import { onService, printsJson, serviceCommand, type ServiceOptions } from './command.ts';
+import {
+  onService,
+  printRows,
+  printsJson,
+  serviceCommand,
+  type ServiceOptions,
+} from './command.ts';
 import { addImportCommand } from './import.ts';
 import { addListCommand } from './list.ts';
 import { addWatchCommand } from './watch.ts';
@@ -134,16 +140,13 @@ function named(id: number, name: string | undefined): string {
 
 async function showHistory(store: PlantStore, id: number, options: ServiceOptions): Promise<void> {
   const changes = await store.history(id);
-  if (printsJson(options)) {
-    for (const change of changes) print(printableJson(change));
-    return;
-  }
   const past = [...textFields, 'owner'] as const;
-  const rows = changes.map(({ at, user = 'the operator', event: change, before }) => {
+  const columns = ['at', 'user', 'change', ...past.map((field) => `${field} before`)];
+  printRows(options, columns, changes, ({ at, user = 'the operator', event: change, before }) => {
     const beforeIt = past.map((field) => [`${field} before`, before?.[field]]);
     return { at, user, change, ...Object.fromEntries(beforeIt) };
   });
-  print(tableOf(['at', 'user', 'change', ...past.map((field) => `${field} before`)], rows));
+  if (printsJson(options)) return;
   const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
   if (isCut) printError(`Only the latest ${maxHistory} changes are shown.`);
 }

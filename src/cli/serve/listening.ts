@@ -54,7 +54,9 @@ async function printLink(storage: Storage, url: string): Promise<void> {
   });
   const about = 'It contains the first token (user admin, role manager) and is not shown again:';
   const link = `${url}#token=${token}`;
-  await printToken(storage, id, `Open this link in a browser. ${about}\n  ${link}`);
+  await printToken(id, `Open this link in a browser. ${about}\n  ${link}`, () =>
+    storage.identity.revokeToken(id, Date.now()),
+  );
 }
 
 /** Where a browser finds the page. A browser cannot open an address that means "all addresses of this machine". */

@@ -192,12 +192,14 @@ export async function ifFound<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 function suggestTags(plants: readonly Plant[]): void {
-  const known = knownTags.size;
-  for (const { tag } of plants) if (tag !== '' && knownTags.size < maxKnownTags) knownTags.add(tag);
-  if (knownTags.size === known) return; // an open list of suggestions stays open
+  const tags = new Set(plants.map(({ tag }) => tag)).difference(knownTags);
+  tags.delete('');
+  if (tags.size === 0) return; // an open list of suggestions stays open
+  for (const tag of tags) knownTags.add(tag);
+  for (const tag of [...knownTags].slice(0, -maxKnownTags)) knownTags.delete(tag);
   // The browser shows suggestions as they are.
   const suggested = [...knownTags].filter((tag) => printable(tag) === tag);
   byId('known-tags', HTMLDataListElement).replaceChildren(
-    ...suggested.slice(0, maxSuggestedTags).map((value) => element('option', { value })),
+    ...suggested.slice(-maxSuggestedTags).map((value) => element('option', { value })),
   );
 }

@@ -102,18 +102,18 @@ function choose(tag: string | undefined): void {
 }
 
 function drawOptions(): void {
-  options = isOpen ? tagsFor(input.value.trim()) : [];
+  const countOf = counter();
+  const tags = isOpen ? tagsFor(input.value.trim()) : [];
+  options = tags.filter((tag) => countOf(tag) !== 0).slice(0, maxOptions);
   if (active !== undefined && !options.includes(active)) active = undefined;
-  const counts = Map.groupBy(
-    isOpen && list?.isComplete === true ? list.plants : [],
-    ({ tag }) => tag,
-  );
   listbox.replaceChildren(
     ...options.map((tag, at) => {
-      // All plants with the tag are in the list, unless the view excludes some of them.
-      const isCounted = view.tag === undefined && contains(tag, view.q ?? '');
-      const count = isCounted ? counts.get(tag)?.length : undefined;
-      const hint = element('span', { className: 'hint' }, count ? formatCount(count) : '');
+      const count = countOf(tag);
+      const hint = element(
+        'span',
+        { className: 'hint' },
+        count === undefined ? '' : formatCount(count),
+      );
       const ariaSelected = String(tag === active);
       return element(
         'li',
@@ -129,13 +129,19 @@ function drawOptions(): void {
   else input.setAttribute('aria-activedescendant', `search-tag-${options.indexOf(active)}`);
 }
 
+/** Counts the plants with a tag: undefined if the list need not have all of them. */
+function counter(): (tag: string) => number | undefined {
+  const all =
+    isOpen && list?.isComplete === true && view.tag === undefined ? list.plants : undefined;
+  const byTag = Map.groupBy(all ?? [], ({ tag }) => tag);
+  return (tag) => (all && contains(tag, view.q ?? '') ? (byTag.get(tag)?.length ?? 0) : undefined);
+}
+
 /** The known tags that contain a text, first those that begin with it. */
 function tagsFor(text: string): string[] {
-  const found = [...knownTags].filter((tag) => contains(tag, text)).toSorted();
-  const [first = [], others = []] = [true, false].map((begins) =>
-    found.filter((tag) => folded(tag).startsWith(folded(text)) === begins),
-  );
-  return [...first, ...others].slice(0, maxOptions);
+  const place = (tag: string) => folded(tag).indexOf(folded(text));
+  const found = [...knownTags].filter((tag) => place(tag) !== -1).toSorted();
+  return found.toSorted((one, other) => Number(place(one) > 0) - Number(place(other) > 0));
 }
 
 function contains(tag: string, text: string): boolean {

@@ -98,6 +98,10 @@ inBrowser('a tag below the search box becomes a filter, which is exact', async (
   await page.getByRole('option', { name: 'Herbs', exact: true }).click();
   await assertNames(page, ['Plant 1']);
   await page.locator('#search-input:focus').waitFor();
+  await page.getByRole('button', { name: 'Remove the filter' }).click();
+  await app.call('PATCH', '/plants/4', { token, json: { tag: 'herbs' } });
+  await box.click();
+  await assertTags('Herbs1', 'herbs3', 'öl1'); // no plant has the other one
   assert.deepEqual(errors, []);
 });
 

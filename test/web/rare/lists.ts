@@ -96,7 +96,7 @@ inBrowser('a list that was read before a delete does not bring the row back', as
     await route.continue();
   });
   await page.route(
-    '**/plants?*q=indoor*',
+    '**/plants?*tag=indoor*',
     async (route) => {
       const response = await route.fetch();
       listed.resolve();

@@ -1,0 +1,80 @@
+/**
+ * What managers do with the users of their store, over HTTP.
+ */
+import { randomUUID } from 'node:crypto';
+import { Option, type Command } from '@commander-js/extra-typings';
+import { roles } from '../../access/access.ts';
+import type { PlantStore } from '../../client/client.ts';
+import { maxInvitationUses } from '../../access/own-tokens.ts';
+import { formatTimestamp } from '../../shared/timestamp.ts';
+import {
+  integer,
+  isOnThisComputer,
+  parseDurationMs,
+  parseId,
+  parseName,
+  parseScopeList,
+} from '../options.ts';
+import { printError } from '../output.ts';
+import { onService, printRows, serviceCommand } from '../plants/command.ts';
+import { tableOf } from '../terminal.ts';
+
+export async function listUsersByService(
+  service: PlantStore,
+  options: { json?: true | undefined },
+): Promise<void> {
+  const users = await Array.fromAsync(service.listUsers());
+  printRows(options, ['user', 'role', 'plants', 'lastUsedAt'], users, (user) => ({ ...user }));
+}
+
+export function addUserServiceCommands(user: Command): void {
+  serviceCommand(user, 'access', ['plant-store user access bob 42'])
+    .description('show whether a user can read and write a plant, and why')
+    .argument('<user>', 'name of the user', parseName)
+    .argument('<id>', 'id of the plant', parseId)
+    .action(
+      onService(async (store, name, id) => {
+        const value = await store.explainAccess(name, id);
+        const rows = (['read', 'write'] as const).map((access) => {
+          const { allowed, rule } = value[access];
+          return { access, allowed: allowed ? 'yes' : 'no', rule };
+        });
+        return { value, text: tableOf(['access', 'allowed', 'rule'], rows) };
+      }),
+    );
+
+  serviceCommand(user, 'invite', [
+    'plant-store user invite bob',
+    'plant-store user invite class --uses 30 --expires 1d',
+  ])
+    .description('create an invitation, and print its link')
+    .argument('<user>', 'user whom the invitation is for; created if needed', parseName)
+    .addOption(new Option('--role <role>', 'new role of the user').choices(roles))
+    .addOption(
+      new Option(
+        '--scope <list>',
+        'scopes of the tokens that it creates, separated by commas',
+      ).argParser(parseScopeList),
+    )
+    .option(
+      '--uses <number>',
+      'how often it can be used, for a class',
+      integer(1, maxInvitationUses),
+      1,
+    )
+    .option('--expires <duration>', 'how long it can be used, at most 7d', parseDurationMs)
+    .action(
+      onService(async (store, name, { url, role, scope, uses, expires }) => {
+        const expiresAt = formatTimestamp(expires && Date.now() + expires);
+        const invitation = { uses, ...(expiresAt !== undefined && { expiresAt }) };
+        const terms = { invitation, ...(scope !== undefined && { scopes: scope }) };
+        const key = { idempotencyKey: randomUUID() };
+        const created = await store.createTokenFor(name, terms, key);
+        if (role !== undefined) await store.setRole(name, role);
+        const link = `${url}/#token=${created.token}`;
+        printError(`Invited ${name}, until ${created.expiresAt}. Send them the link.`);
+        if (isOnThisComputer(url)) printError('It opens only on this computer.');
+        return { value: { ...created, link }, text: link };
+      }),
+    );
+}
