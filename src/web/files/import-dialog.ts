@@ -36,8 +36,9 @@ let left: number | undefined;
 let counts = { ...noCounts };
 /** What the last import has done, and Undo can undo. */
 let undoable: ImportOutcome[] = [];
-/** Whether a message has offered that. */
+/** Whether a message has offered that, and what closes it. */
 let isOffered = false;
+let closeOffer = (): void => {};
 let refusals: ImportOutcome[] = [];
 /** The buttons that undo it, each with the one that gets its focus. */
 const undoButtons = { 'import-undo': 'import-hide', 'import-undo-last': 'import-cancel' };
@@ -94,6 +95,7 @@ function canDrop(): boolean {
 
 /** Opens the dialog, at an import that is not complete if there is one. */
 export function openImport(): void {
+  closeOffer(); // the dialog offers it too
   if (running === undefined && !left) choose();
   if (!dialog.open) dialog.showModal();
 }
@@ -179,9 +181,9 @@ function tell(text: string): void {
   if (left || all.length === 0) return void toast(text);
   isOffered = true;
   const button = element('button', { type: 'button' }, 'Undo');
-  const close = offer(text, button);
+  closeOffer = offer(text, button);
   button.addEventListener('click', () => {
-    close();
+    closeOffer();
     void undo(all);
   });
 }
