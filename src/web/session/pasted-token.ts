@@ -63,6 +63,5 @@ export function questionAbout(before: Token, next: Token): Question {
     text: joined(['The link is for another user.', current], ' '),
     action: 'Open',
     isSafe: true,
-    isSafe: true,
   };
 }
