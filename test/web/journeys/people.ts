@@ -78,7 +78,10 @@ inBrowser(
     const { page, app, token } = await openStore(t, { access: { scopes } });
     await app.token('class');
     await openPeople(page);
-    await page.locator('#people-user').fill('class');
+    await page.locator('#people-user').fill('..');
+    await press(page, 'Enter');
+    await page.getByText('The page cannot use the name “..”.').waitFor();
+    await page.locator('#people-user:focus').fill('class');
     await page.locator('#people-rights').selectOption('only see plants');
     await page.locator('#people-expiresAt').selectOption('for 30 days');
     await page.locator('#people-uses').fill('101');
