@@ -3,12 +3,12 @@
  * are beside the dialog and visible only in print. labels.css draws them from the measures that are set here.
  */
 import type { Plant } from '../../client/client.ts';
-import { serviceUrl } from '../session/connection.ts';
+import { isLoopback, serviceUrl } from '../session/connection.ts';
 import { store } from '../session/session.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { countOf } from '../shared/format.ts';
-import { isOnlyHere, qrCode } from '../shared/qr-code.ts';
+import { qrCode } from '../shared/qr-code.ts';
 import { rowFields } from '../table/plant-list.ts';
 import { view } from '../table/plants.ts';
 
@@ -52,7 +52,7 @@ let labels: HTMLElement[] = [];
 let hasMore = false;
 let opened = new AbortController();
 
-show('labels-local', isOnlyHere);
+show('labels-local', isLoopback);
 const form = new Form('labels', async () => print());
 byId('labels-form', HTMLFormElement).addEventListener('input', draw);
 dialog.addEventListener('close', () => {
