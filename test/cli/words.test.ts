@@ -386,6 +386,7 @@ test('the commands of people who are signed in print what they did', async (t) =
     user access carol 1
     user invite carol --role manager --uses 101
     user invite carol --role manager --uses 2 --scope plants:read < ^D
+    user invite carol --expires 1d
     user invite carol --expires 8d
     user remove bob
     user remove bob < n
