@@ -322,6 +322,7 @@ test('the commands about plants print what they did', async (t) => {
     plants restore 7
     plants history 1
     plants history 1 < ^D
+    plants history 1 --json
     plants list --url <url>/other
     plants list --url <url>/plants
     plants list --token plant_0
