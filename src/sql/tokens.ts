@@ -144,8 +144,9 @@ export const tokenWrites = {
           writes: () => [
             ...writes,
             [tokenSql.deleteOwn, [store, ended]],
-            // A key whose token is deleted would otherwise create it again, even if it was revoked.
-            ...(ended.length === 0 ? [] : [salted]),
+            // A key whose token is deleted would otherwise create it again, even if it was revoked. A spent
+            // invitation creates no token again.
+            ...(ended.length === 0 || own?.stored.uses === 1 ? [] : [salted]),
             ...(own?.stored.uses === undefined ? [] : [spent]),
             added.write,
           ],
