@@ -190,8 +190,15 @@ itOnEach('a repeated request gets the same token, and spends an invitation once'
   ];
   assert.equal(tokenIn(invited), tokenIn(again));
   assert.equal(again.headers.get('idempotent-replayed'), 'true');
-  const other = await invite({ invitation: {}, label: 'other' }, 'a');
-  assert.deepEqual(kindOf(other), [422, 'idempotency-key-reused']);
+  await invite({ invitation: { uses: 2 } }, 'wide');
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  for (const [json, key] of [
+    [{ invitation: {}, label: 'other' }, 'a'],
+    [{ invitation: { expiresAt } }, 'a'],
+    [{ invitation: {} }, 'wide'],
+  ] as const) {
+    assert.deepEqual(kindOf(await invite(json, key)), [422, 'idempotency-key-reused']);
+  }
   const guest = as(tokenIn(invited));
   const redeem = (key: string) => guest('POST', '/tokens', { headers: { 'idempotency-key': key } });
   const [first, repeated] = await Promise.all([redeem('b'), redeem('b')]);
@@ -304,18 +311,27 @@ itOnEach('one of two last managers who leave at once stays, and loses nothing', 
   assert.equal((await stays('GET', '/team-share')).status, 200);
 });
 
-itOnce('a key never brings back a token that has ended', async () => {
-  const { user, as } = inNewStore(app);
-  const bob = await user('bob');
-  const repeat = () => bob('POST', '/tokens', { headers: { 'idempotency-key': 'ci' } });
-  const leaked = await repeat();
-  const revoke = ({ json }: Answer) => bob('DELETE', `/tokens/${(json as { id: string }).id}`);
-  await revoke(leaked);
-  assert.deepEqual(kindOf(await repeat()), [422, 'idempotency-key-reused']);
-  for (let ended = 0; ended < 102; ended++) await revoke(await bob('POST', '/tokens'));
-  assert.equal((await repeat()).status, 201, 'another token');
-  assert.equal((await as(tokenIn(leaked))('GET', '/plants')).status, 401);
-});
+itOnce(
+  'a key never brings back a token that has ended, but one whose response is lost',
+  async () => {
+    const { user, as } = inNewStore(app);
+    const bob = await user('bob');
+    const repeat = () => bob('POST', '/tokens', { headers: { 'idempotency-key': 'ci' } });
+    const leaked = await repeat();
+    const revoke = ({ json }: Answer) => bob('DELETE', `/tokens/${(json as { id: string }).id}`);
+    await revoke(leaked);
+    assert.deepEqual(kindOf(await repeat()), [422, 'idempotency-key-reused']);
+    for (let ended = 0; ended < 102; ended++) await revoke(await bob('POST', '/tokens'));
+    assert.equal((await repeat()).status, 201, 'another token');
+    assert.equal((await as(tokenIn(leaked))('GET', '/plants')).status, 401);
+    const ann = await user('ann', { role: 'manager', scopes });
+    const invited = await ann('POST', '/users/bob/tokens', { json: { invitation: {} } });
+    await revoke(await bob('POST', '/tokens')); // so that the next one deletes the oldest
+    const redeem = () =>
+      as(tokenIn(invited))('POST', '/tokens', { headers: { 'idempotency-key': 'join' } });
+    assert.equal(tokenIn(await redeem()), tokenIn(await redeem()), 'a spent invitation still does');
+  },
+);
 
 itOnce('an invitation ends: after its time, its revocation, and with its user', async () => {
   const { ann, as } = await setUp();

@@ -5,6 +5,7 @@ import type { OwnToken, Scope } from '../../client/client.ts';
 import { signOut, store } from '../session/session.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
+import { newKey } from '../shared/form.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
@@ -46,8 +47,9 @@ export const tokensDialog = new MenuDialog('tokens', {
     }
     const { value: expiresAt } = expiryField;
     const wanted = { scopes, label: labelField.value, ...(expiresAt !== '' && { expiresAt }) };
+    const idempotencyKey = newKey(); // if a response is lost, the repeated request gets the same token
     await tokensDialog.change(async () => {
-      const { token } = await store.createToken(wanted);
+      const { token } = await store.createToken(wanted, { idempotencyKey });
       labelField.value = '';
       showSecret(token);
       const copyButton = byId('tokens-copy', HTMLButtonElement);

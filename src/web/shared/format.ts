@@ -4,10 +4,18 @@
 import type { Scope } from '../../client/client.ts';
 
 const numbers = new Intl.NumberFormat('en');
+const hours = new Intl.DateTimeFormat('en', { timeStyle: 'short' });
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });
 
 export const formatCount = (count: number) => numbers.format(count);
 export const formatTime = (time: string) => times.format(new Date(time));
+
+/** "today, 2:03 PM", or the day of the time if it is another one. */
+export function formatDay(time: string): string {
+  const date = new Date(time);
+  const isToday = date.toDateString() === new Date().toDateString();
+  return isToday ? `today, ${hours.format(date)}` : times.format(date);
+}
 
 /** "1 plant", or "2,000 plants". */
 export function countOf(count: number, what: 'plant' | 'row' | 'label' | 'page'): string {

@@ -45,8 +45,12 @@ async function isMeant(plants: readonly Plant[]): Promise<boolean> {
   return confirm({ title: `Delete ${what}?`, text, action: `Delete ${what}` });
 }
 
-/** Brings deleted plants back. */
 export async function restorePlants(plants: readonly Deleted[]): Promise<void> {
+  if (await bringBack(plants)) toast(sentence`Restored ${whatOf(plants)}.`);
+}
+
+/** Restores deleted plants. Returns whether it restored all. */
+export async function bringBack(plants: readonly Deleted[]): Promise<boolean> {
   const restored: Plant[] = [];
   const restoreOne = async (plant: Deleted) => {
     const { current, fault } = await restore(plant);
@@ -55,7 +59,7 @@ export async function restorePlants(plants: readonly Deleted[]): Promise<void> {
   };
   const isDone = await forEach(plants, ['Restoring', 'restored'], restoreOne);
   if (restored.length > 0) addPlants(restored);
-  if (isDone) toast(sentence`Restored ${whatOf(plants)}.`);
+  return isDone;
 }
 
 /** Restores a plant. Returns the plant that has its id then, and why it is not the same if it is not. */

@@ -4,8 +4,10 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
-import { openPeople, press } from '../actions.ts';
-import { inBrowser, openStore, shelfNames } from '../store.ts';
+import { startApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { openPeople, press, scan } from '../actions.ts';
+import { browser, inBrowser, openStore, shelfNames } from '../store.ts';
 
 const copied = async (page: Page) => String(await page.evaluate('navigator.clipboard.readText()'));
 
@@ -15,11 +17,19 @@ inBrowser('a manager invites a user, changes their role, and removes them', asyn
   await page.locator('#people-user').fill(' ann ');
   await press(page, 'Enter');
   await page.locator('#invite-copy:focus').waitFor();
-  await page.getByText('Send this link to “ann”. It works once, until').waitFor();
+  await page
+    .getByText('Send this link to “ann”, or let them scan the code. It works once, until')
+    .waitFor();
   await page.getByText('This link opens only on this computer.').waitFor();
   await press(page, 'Enter');
   await page.getByText('Copied.').waitFor();
-  const [address, invitation = ''] = (await copied(page)).split('#token=');
+  const link = await copied(page);
+  await page.locator('#invite-code svg').waitFor();
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 740 });
+    assert.equal(await scan(page.locator('#invite-code')), link);
+  }
+  const [address, invitation = ''] = link.split('#token=');
   assert.equal(address, `${app.address}/`);
   const { json } = await app.call('POST', '/tokens', { token: invitation });
   const { token: ann, scopes: granted } = json as { token: string; scopes: string[] };
@@ -117,3 +127,26 @@ inBrowser('a manager is invited as one, and members have no list of people', asy
   await member.page.locator('#who').click();
   assert.equal(await member.page.getByRole('button', { name: 'People' }).count(), 0);
 });
+
+inBrowser(
+  'a link is copied and scanned on the network of a shop, which has no HTTPS',
+  async (t) => {
+    const app = await startApp(t);
+    const manager = await app.token('alice', { role: 'manager', scopes });
+    const shop = app.address.replace('127.0.0.1', 'shop.example');
+    const { page } = await openPage(await browser(), `${shop}/#token=${manager}`);
+    t.after(() => page.context().close());
+    await openPeople(page);
+    await page.locator('#people-user').fill('ann');
+    await press(page, 'Enter');
+    await page.locator('#invite-copy:focus').waitFor();
+    assert.equal(await page.locator('#invite-local').isVisible(), false);
+    await press(page, 'Enter');
+    await page.getByText('Copied.').waitFor();
+    const link = (await scan(page.locator('#invite-code'))) ?? '';
+    assert.ok(link.startsWith(`${shop}/#token=plant_`));
+    await page.getByRole('button', { name: 'Done' }).click();
+    await press(page, 'Control+v');
+    assert.equal(await page.locator('#people-user').inputValue(), link);
+  },
+);

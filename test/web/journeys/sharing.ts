@@ -226,6 +226,7 @@ inBrowser('no text of a user looks like another one, or moves the words around i
   await shows('No plants with the tag “tag<U+202E>א”');
   await page.locator('#filter-clear').click();
   await openBin(page);
+  await page.getByRole('button', { name: /^Show 2 plants/ }).click();
   await shows('tag<U+202E>א · owned by bob<U+202E>א · deleted by alice');
   await button('Restore Fern<U+202E>א').click();
   await shows('Restored “Fern<U+202E>א”.');

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
+import { scopes } from '../../../src/access/access.ts';
 import { until } from '../../support/until.ts';
 import { toast } from '../actions.ts';
 import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
@@ -22,7 +23,7 @@ const keptIn = (page: Page) =>
 
 /** A device on which alice signs in with a token that she pastes, and stays. */
 async function setUp(t: TestContext) {
-  const opened = await openStore(t);
+  const opened = await openStore(t, { access: { scopes } });
   const device = await (await browser()).newContext();
   t.after(() => device.close());
   const page = await device.newPage();
@@ -135,8 +136,12 @@ inBrowser(
       await app.call('DELETE', `/tokens/${id}`, { token });
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
-    await page.locator('#renew-token').fill(token);
+    const json = { invitation: {} };
+    const { json: invited } = await app.call('POST', '/users/alice/tokens', { token, json });
+    const link = `${app.address}/#token=${(invited as { token: string }).token}`;
+    await page.locator('#renew-token').fill(link);
     await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Join' }).click();
     await page.locator('#add-done').getByText('Added “Typed”').waitFor();
     await until('the device stays signed in', async () => (await tokensOf(opened)).length === 1);
   },
