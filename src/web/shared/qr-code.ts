@@ -1,6 +1,7 @@
 /**
  * QR codes: what a phone can open from paper or another screen.
  */
+
 /** Draws a code in black on white, with the margin that scanners need. The encoder is loaded with the first one. */
 export async function qrCode(text: string): Promise<SVGSVGElement> {
   const { encode } = await import('uqr');
