@@ -183,6 +183,10 @@ it('runs a command for each change in order, and ends if the command fails', asy
   // The plant is shown as it is now, for each of its changes.
   assert.deepEqual(names(), ['a', 'b', 'Fails', 'fixed', 'c', 'fixed']);
   assert.equal((await second.ended('SIGINT')).status, 0);
+
+  const third = await watch('--exec', 'kill -INT $$'); // as if Ctrl+C ended it before the watch
+  await alice.create({ name: 'd' });
+  assert.equal((await third.ended()).status, 0);
 });
 
 it('forwards changes like a webhook, and repeats them until they are accepted', async (t) => {

@@ -98,7 +98,7 @@ async function watch(clientOptions: PlantStoreOptions, options: WatchOptions): P
       const items = itemsOf(batch);
       await forward?.(batch);
       if (exec === undefined) yield items.map((item) => `${textOf(item)}\n`).join('');
-      else for (const item of items) await run(exec, item, signal);
+      else for (const item of items) await run(exec, item, stop);
       ({ after } = batch);
     }
   }
@@ -133,12 +133,14 @@ function lineOf(item: Item): string {
 }
 
 /** Runs a command to its end. Throws a Refusal if it fails. */
-async function run(command: string, item: Item, signal: AbortSignal): Promise<void> {
+async function run(command: string, item: Item, stop: AbortController): Promise<void> {
   const child = spawn(command, { shell: true, stdio: ['pipe', 'inherit', 'inherit'] });
   child.stdin.on('error', () => {}).end(`${printableJson(item)}\n`); // a command need not read it
   const [status, by] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   if (status === 0) return;
-  signal.throwIfAborted(); // Ctrl+C ends both
+  // Ctrl+C ends both, and the command can be first. Shells have a status for it.
+  if (by === 'SIGINT' || status === 130) stop.abort();
+  stop.signal.throwIfAborted();
   const what = 'id' in item ? `the change of plant ${item.id}` : 'a gap';
   throw new Refusal(`The command failed with ${by ?? `status ${status}`} for ${what}.`);
 }
