@@ -241,9 +241,11 @@ export function contentOf(row: ImportRow | undefined): string {
     .join(', ');
 }
 
-/** The text without line breaks, for people. */
+/** The text with signs for tabs and line breaks, for people. */
 export function shownTextOf(value: unknown): string {
-  return textOf(value).replaceAll(/\r\n|\r|\n/g, ' ↵ ');
+  return textOf(value)
+    .replaceAll('\t', ' ⇥ ')
+    .replaceAll(/\r\n|\r|\n/g, ' ↵ ');
 }
 
 /** JSON can have anything in place of a text. */

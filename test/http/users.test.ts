@@ -175,8 +175,15 @@ itOnEach('a repeated request gets the same token, and spends an invitation once'
   ];
   assert.equal(tokenIn(invited), tokenIn(again));
   assert.equal(again.headers.get('idempotent-replayed'), 'true');
-  const other = await invite({ invitation: {}, label: 'other' }, 'a');
-  assert.deepEqual(kindOf(other), [422, 'idempotency-key-reused']);
+  await invite({ invitation: { uses: 2 } }, 'wide');
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  for (const [json, key] of [
+    [{ invitation: {}, label: 'other' }, 'a'],
+    [{ invitation: { expiresAt } }, 'a'],
+    [{ invitation: {} }, 'wide'],
+  ] as const) {
+    assert.deepEqual(kindOf(await invite(json, key)), [422, 'idempotency-key-reused']);
+  }
   const guest = as(tokenIn(invited));
   const redeem = (key: string) => guest('POST', '/tokens', { headers: { 'idempotency-key': key } });
   const [first, repeated] = await Promise.all([redeem('b'), redeem('b')]);

@@ -4,14 +4,14 @@
  */
 import type { Scope, Token, User } from '../../client/client.ts';
 import { info, store } from '../session/session.ts';
-import { serviceUrl } from '../session/connection.ts';
+import { isLoopback, serviceUrl } from '../session/connection.ts';
 import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { newKey } from '../shared/form.ts';
 import { formatTime } from '../shared/format.ts';
-import { isOnlyHere, qrCode } from '../shared/qr-code.ts';
+import { qrCode } from '../shared/qr-code.ts';
 import { toast } from '../shared/toast.ts';
-import { isUser, offerUsers } from './known-users.ts';
+import { isUser, offerUsers, refuseName } from './known-users.ts';
 import type { MenuDialog } from './menu-dialog.ts';
 import { expiryOptions } from './tokens-dialog.ts';
 
@@ -33,7 +33,8 @@ onPress('invite-copy', () => tellCopied(link));
 onPress('invite-copy-text', () => tellCopied(message));
 onPress('invite-share', () => navigator.share({ text: message }));
 show('invite-share', 'share' in navigator);
-show('invite-local', isOnlyHere);
+// The link is for other devices too.
+show('invite-local', isLoopback);
 onPress('invite-hide', () => {
   [link, message] = ['', ''];
   showInvitation();
@@ -54,7 +55,11 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     dialog.form.fault('rights', 'You cannot do this yourself.');
     return;
   }
-  if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  try {
+    if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  } catch (error) {
+    return refuseName(dialog.form, user, error);
+  }
   const expiresAt = expiryField.value || info?.renewableUntil;
   const uses = usesField.valueAsNumber;
   const terms = { scopes, invitation: { uses }, ...(expiresAt !== undefined && { expiresAt }) };

@@ -1,10 +1,6 @@
 /**
  * QR codes: what a phone can open from paper or another screen.
  */
-import { serviceUrl } from '../session/connection.ts';
-
-/** Whether what others scan or open leads nowhere: the address of the page works only on this computer. */
-export const isOnlyHere = /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname);
 
 /** Draws a code in black on white, with the margin that scanners need. The encoder is loaded with the first one. */
 export async function qrCode(text: string): Promise<SVGSVGElement> {
