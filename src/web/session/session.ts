@@ -278,7 +278,7 @@ export async function signOut(): Promise<never> {
   history.replaceState(null, '', serviceUrl);
   byId('sign-out', HTMLButtonElement).ariaBusy = 'true';
   leaving.abort(); // what waits for the service must not ask for another token
-  if (isKept()) await keepToken(undefined);
+  await keepToken(undefined); // also if the tab has another one: the store must not open again
   return leave(undefined);
 }
 

@@ -59,8 +59,10 @@ export function reload(): void {
  * Returns whether it shows them then. The back button returns to what was there before the search.
  */
 export async function search(q: string | undefined): Promise<boolean> {
+  const before = view;
   list?.stop();
   await list?.settled();
+  if (view !== before) return false; // the user has chosen another one meanwhile
   const isNext = (q === undefined) === (view.q === undefined);
   view = { ...view, q };
   const address = `#${parametersOf(view)}`;

@@ -55,7 +55,7 @@ inBrowser('a manager invites a user, changes their role, and removes them', asyn
   await press(page, 'Enter');
   await page.getByLabel('Who gets their 1 plant').fill('bob');
   await press(page, 'Enter');
-  await page.getByText('“ann” or “bob” is not a user of this store.').waitFor();
+  await page.getByText('The store has no user with this name. Name another.').waitFor();
   await page.locator('#remove-plants-to:focus').fill('ann');
   await press(page, 'Enter');
   await page.getByText('The user cannot get their own plants.').waitFor();

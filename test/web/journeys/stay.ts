@@ -111,6 +111,20 @@ inBrowser('tabs that open at once on a later day get the same next token', async
   assert.deepEqual(await tokensOf(opened), active, 'the same day has no other token');
 });
 
+inBrowser('signing out ends what the device keeps, whichever token the tab has', async (t) => {
+  const opened = await setUp(t);
+  const { page, token } = opened;
+  await page.evaluate(`location.hash = 'token=${token}'`); // the same user, in this tab alone
+  await until('the tab has the token', () =>
+    page.evaluate(`sessionStorage.getItem('plant-store.token /') === '${token}'`),
+  );
+  await page.locator('#who').click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.equal(await keptIn(page), null);
+  assert.deepEqual(await tokensOf(opened), []);
+});
+
 inBrowser(
   'a device that is signed out from elsewhere asks, and keeps what was typed',
   async (t) => {
