@@ -75,7 +75,7 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
     if (signal.aborted) return;
     labels = drawn;
     hasMore = chosen.length > maxLabels;
-    submit.disabled = false;
+    submit.disabled = labels.length === 0;
     draw();
   });
 }

@@ -102,6 +102,8 @@ inPrint('the selected plants are printed on a sheet that was begun', async (t) =
   assert.deepEqual(codes.filter((code) => code !== undefined).length, 2);
   for (const box of await page.locator('#labels-parts input').all()) await box.uncheck();
   assert.ok((await printed(page)).every((paper) => paper.isBlank));
+  await page.goto(codes[4] ?? '');
+  await page.getByRole('dialog', { name: 'Ficus lyrata' }).waitFor();
   assert.deepEqual(errors, []);
 });
 
