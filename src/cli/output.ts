@@ -96,10 +96,10 @@ export async function confirm(question: string, refusal: Refusal): Promise<boole
 
 /** Reads a line from a terminal. The prompt is on standard error, because the output can be captured: TOKEN=$(...). */
 export async function ask(prompt: string, { isSecret = false } = {}): Promise<string> {
-  io.stderr.write(printable(prompt));
-  // For a secret, Node reads the keys, and shows them nowhere.
+  // For a secret, Node reads the keys, and shows them nowhere: before the prompt, so that nothing is typed too early.
   const shown = isSecret ? { output: new PassThrough().resume(), terminal: true } : {};
   const lines = createInterface({ input: io.stdin, ...shown });
+  io.stderr.write(printable(prompt));
   try {
     for await (const line of lines) return line;
     if (!isSecret) io.stderr.write('\n'); // after Ctrl-D, the cursor is still behind the prompt

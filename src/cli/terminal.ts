@@ -6,10 +6,9 @@ import { hidden, printable } from '../client/printable.ts';
 
 /** Where no terminal says how much fits. */
 const maxColumnWidth = 60;
-/** A terminal that is narrower wraps the lines of a table. */
 const minColumnWidth = 8;
-/** What people copy from a table is never cut. */
-const uncut = ['id', 'token'];
+/** Ids, which people copy, and times are never cut. */
+const uncut = /^(?:id|token|at|created|expires|lastUse|\w+At)$/;
 const separator = '  ';
 let terminalWidth = Infinity;
 const graphemes = new Intl.Segmenter();
@@ -29,6 +28,12 @@ export function shownOn({ isTTY }: { isTTY?: boolean }, text: string): string {
 export function printableJson(value: unknown): string {
   const escapeUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
   return JSON.stringify(value).replaceAll(hidden, (text) => text.replaceAll(/[^]/g, escapeUnit));
+}
+
+export async function* jsonLines(
+  pages: AsyncIterable<readonly object[]>,
+): AsyncGenerator<string, void> {
+  for await (const page of pages) yield page.map((row) => `${printableJson(row)}\n`).join('');
 }
 
 type Cell = string | number | readonly string[] | undefined;
@@ -58,30 +63,48 @@ export async function* tableOfPages<Column extends string>(
 
 /** Returns a function that formats rows, the first time below the header. */
 function createTable<Column extends string>(columns: readonly Column[]) {
+  const headings = columns.map(headingOf);
   let widths: readonly number[] | undefined;
   return (rows: Rows<Column>): string => {
     const lines = rows.map((row) => columns.map((column) => printable(String(row[column] ?? ''))));
-    if (widths === undefined) lines.unshift(columns.map(headingOf));
+    const isFirst = widths === undefined;
     widths ??= fitted(
       columns,
-      columns.map((_, at) => {
-        const widest = lines.reduce((width, line) => Math.max(width, widthOf(line[at] ?? '')), 0);
+      headings.map((heading, at) => {
+        const cells = [heading, ...lines.map((line) => line[at] ?? '')];
+        const widest = cells.reduce((width, cell) => Math.max(width, widthOf(cell)), 0);
         return Math.min(widest, terminalWidth === Infinity ? maxColumnWidth : widest);
       }),
     );
-    return lines.map((line) => aligned(line, widths ?? [])).join('\n');
+    if (rows.length > 0 && totalOf(widths) > terminalWidth) {
+      const records = lines.map((line) => recordOf(headings, line));
+      return [...(isFirst ? [] : ['']), ...records].join('\n\n');
+    }
+    return [...(isFirst ? [headings] : []), ...lines]
+      .map((line) => aligned(line, widths ?? []))
+      .join('\n');
   };
 }
 
-/** Narrows the widest columns until the terminal shows each row on a line, if it is wide enough. */
+/** Narrows the widest columns until the terminal shows each row on a line. If it is too narrow, returns a larger width. */
 function fitted(columns: readonly string[], widths: readonly number[]): readonly number[] {
-  const gaps = separator.length * (columns.length - 1);
-  if (widths.reduce((sum, width) => sum + width, gaps) <= terminalWidth) return widths;
   const [widest] = columns
-    .map((column, at) => ({ at, width: uncut.includes(column) ? 0 : (widths[at] ?? 0) }))
+    .map((column, at) => ({ at, width: uncut.test(column) ? 0 : (widths[at] ?? 0) }))
     .toSorted((a, b) => b.width - a.width);
-  if (widest === undefined || widest.width <= minColumnWidth) return widths;
+  const isNarrow = widest === undefined || widest.width <= minColumnWidth;
+  if (isNarrow || totalOf(widths) <= terminalWidth) return widths;
   return fitted(columns, widths.with(widest.at, widest.width - 1));
+}
+
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + separator.length + width, -separator.length);
+}
+
+/** A row of a table that is too wide: a line for each cell that is not empty. */
+function recordOf(headings: readonly string[], line: readonly string[]): string {
+  const width = Math.max(...headings.map(widthOf));
+  const cells = line.map((cell, at) => (headings[at] ?? '').padEnd(width) + separator + cell);
+  return cells.filter((_, at) => line[at] !== '').join('\n');
 }
 
 /** "DELETED AT" for `deletedAt`. */

@@ -41,6 +41,8 @@ export interface ImportOutcome extends Done {
   status: 'added' | 'already added' | 'updated' | 'unchanged' | 'refused';
   /** Why the row is refused, and how to fix it. */
   reason?: string | undefined;
+  /** The kind of the problem, if the service refuses the row. */
+  kind?: string | undefined;
 }
 
 /** What an import has done, so that it can be undone. */
@@ -94,7 +96,7 @@ export async function* importPlants({
       return { ...place, status: isReplay ? 'already added' : 'added', id, key, etag };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      return { ...place, status: 'refused', reason: reasonOf(error, plant) };
+      return { ...place, status: 'refused', reason: reasonOf(error, plant), kind: error.kind };
     }
   };
   // Rows with ids come first, because the service assigns larger ids to the others.
@@ -241,9 +243,11 @@ export function contentOf(row: ImportRow | undefined): string {
     .join(', ');
 }
 
-/** The text without line breaks, for people. */
+/** The text with signs for tabs and line breaks, for people. */
 export function shownTextOf(value: unknown): string {
-  return textOf(value).replaceAll(/\r\n|\r|\n/g, ' ↵ ');
+  return textOf(value)
+    .replaceAll('\t', ' ⇥ ')
+    .replaceAll(/\r\n|\r|\n/g, ' ↵ ');
 }
 
 /** JSON can have anything in place of a text. */

@@ -144,8 +144,9 @@ export const tokenWrites = {
           writes: () => [
             ...writes,
             [tokenSql.deleteOwn, [store, ended]],
-            // A key whose token is deleted would otherwise create it again, even if it was revoked.
-            ...(ended.length === 0 ? [] : [salted]),
+            // A key whose token is deleted would otherwise create it again, even if it was revoked. A spent
+            // invitation creates no token again.
+            ...(ended.length === 0 || own?.stored.uses === 1 ? [] : [salted]),
             ...(own?.stored.uses === undefined ? [] : [spent]),
             added.write,
           ],
@@ -214,7 +215,6 @@ export const tokenWrites = {
 
 /** The token that an earlier request with the same key has created. Throws if that request was another one. */
 function repeated(earlier: StoredToken, wanted: OwnToken): StoredToken {
-  // An invitation without an expiry of its own ends a time after its creation.
   const termsOf = ({
     scopes,
     label,
@@ -228,8 +228,14 @@ function repeated(earlier: StoredToken, wanted: OwnToken): StoredToken {
       renewableUntilMs,
       uses === undefined ? expiresAtMs : 'invitation',
     ].join();
-  const isActive = stateOf(earlier, wanted.createdAtMs) === 'active';
-  if (isActive && termsOf(earlier) === termsOf(wanted)) return earlier;
+  // An invitation has fewer uses and less time than at first. With more than is wanted, it was another request.
+  const isWider = (one: number | undefined, other: number | undefined) =>
+    (one ?? Infinity) > (other ?? Infinity);
+  const isOther =
+    termsOf(earlier) !== termsOf(wanted) ||
+    isWider(earlier.uses, wanted.uses) ||
+    isWider(earlier.expiresAtMs, wanted.expiresAtMs);
+  if (!isOther && stateOf(earlier, wanted.createdAtMs) === 'active') return earlier;
   throw new Problem(
     'idempotency-key-reused',
     'The "Idempotency-Key" was used for a token that has other terms or has ended. Use a new key.',

@@ -21,8 +21,10 @@ import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { freePort } from '../support/postgres.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
+import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
 
+const skip = withoutUnprivileged;
 /** Other systems have other programs that open a page. */
 const onLinux = { skip: process.platform !== 'linux' };
 
@@ -66,11 +68,8 @@ describe('somebody who signs in', () => {
     terminal.type(`${app().address}\n`);
     assert.equal(await terminal.ended, 0, terminal.output());
     assert.ok(!terminal.output().includes(token), terminal.output());
-    assert.match(
-      terminal.output(),
-      /\nID {26}SCOPES.*\n\d{9}-[\da-f]{16} {2}plants:…/,
-      'no id is cut',
-    );
+    const record = /\nID {8}\d{9}-[\da-f]{16}\nSCOPES {4}plants:read,plants:write\nCREATED .*\n/;
+    assert.match(terminal.output(), record, 'a table that is too wide');
     assert.deepEqual(readdirSync(dirname(file('default'))), ['default.json']);
     const modes = [file('default'), dirname(file('default'))].map((path) => statSync(path).mode);
     assert.deepEqual(
@@ -100,7 +99,7 @@ describe('somebody who signs in', () => {
     assert.equal((await other.run(['whoami'])).status, 2);
   });
 
-  it('has profiles, whose token goes to no other address, and which variables replace', async (t) => {
+  it('has profiles, whose token goes to no other address, and which variables and a database replace', async (t) => {
     const { run: runHere, login } = setUp(t);
     const other = await startGateway(t, app().address);
     await login(await app().token('carol'));
@@ -117,6 +116,17 @@ describe('somebody who signs in', () => {
     assert.equal(other.requests.length, 0);
     assert.equal(await userOf(['--profile', 'work']), 'dave');
     assert.equal(await userOf([], { PLANT_STORE_PROFILE: 'work' }), 'dave');
+    const database = { PLANT_STORE_DATABASE: app().database.url };
+    assert.match((await runHere(['user', 'list'], '', database)).stdout, /^STORE  USER/);
+    assert.match((await runHere(['token', 'list'])).stdout, /^\{"id":"[^"]+","label":""/);
+    const url = { PLANT_STORE_URL: app().address };
+    assert.equal(await userOf(['--profile', 'work'], url), 'dave');
+    assert.match(await userOf([], { ...url, PLANT_STORE_PROFILE: 'work' }), /^error: No token/);
+    const plants = ['add Aloe --id 7', 'edit 7 --name Fern', 'rm 7'].map((line) => line.split(' '));
+    for (const words of plants) {
+      const { stdout, stderr } = await runHere(['plants', ...words, '--profile', 'work']);
+      assert.match(stdout, /^(?:\{"id":7,|Deleted .* restore 7 --profile work$)/m, stderr);
+    }
     const PLANT_STORE_TOKEN = await app().token('erin');
     assert.equal(await userOf([], { PLANT_STORE_TOKEN, PLANT_STORE_URL: app().address }), 'erin');
     const both = await userOf(['--profile', 'work'], { PLANT_STORE_TOKEN });
@@ -157,6 +167,16 @@ describe('somebody who signs in', () => {
     const nowhere = { env: { XDG_CONFIG_HOME: '', HOME: '' }, input: token };
     const { status, stderr } = await run(['login', app().address, '--token-stdin'], nowhere);
     assert.deepEqual([status, stderr.includes('There is no home folder')], [1, true], stderr);
+  });
+
+  it('prevents nobody from using a database who cannot read the profile', { skip }, async (t) => {
+    const { env, login, file } = setUp(t);
+    await login(await app().token('lea'));
+    chmodSync(dirname(file('default')), 0o000);
+    const folder = tempFolder(t);
+    chmodSync(folder, 0o777);
+    const token = await runOk(['token', 'create', 'alice'], { env, cwd: folder, ...unprivileged });
+    assert.match(token, /^plant_\w{58}$/);
   });
 
   it('is warned before a token crosses a network in the clear', async (t) => {

@@ -24,8 +24,13 @@ export const withoutBrowser =
 export async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: browserFile,
-    // A container runs tests as root and has a small /dev/shm.
-    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    args: [
+      // A container runs tests as root and has a small /dev/shm.
+      '--no-sandbox',
+      '--disable-dev-shm-usage',
+      // An address without HTTPS that is not of this computer.
+      '--host-resolver-rules=MAP shop.example 127.0.0.1',
+    ],
   });
   t.after(() => browser.close());
   return browser;

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import jsQR from 'jsqr';
 import type { Locator, Page, Route } from 'playwright-core';
 import type { TestApp } from '../support/app.ts';
 import { idOf } from '../support/tokens.ts';
@@ -115,6 +116,22 @@ export async function holdResponse(page: Page, addresses: string) {
 /** The shares of the user with this token, as the service lists them. */
 export const sharesOf = async (app: TestApp, token: string) =>
   (await app.call('GET', '/shares', { token })).json;
+
+/** The text of the QR code that this part of the page shows; undefined if nothing can scan it. */
+export async function scan(place: Locator): Promise<string | undefined> {
+  const image = (await place.screenshot()).toString('base64');
+  const [width, height, pixels]: [number, number, string] = await place.page()
+    .evaluate(`(async () => {
+    const bitmap = await createImageBitmap(new Blob([Uint8Array.fromBase64('${image}')]));
+    const { width, height } = bitmap;
+    const canvas = new OffscreenCanvas(width, height).getContext('2d');
+    canvas.drawImage(bitmap, 0, 0);
+    const { data } = canvas.getImageData(0, 0, width, height);
+    return [width, height, new Uint8Array(data.buffer).toBase64()];
+  })()`);
+  const rgba = new Uint8ClampedArray(Buffer.from(pixels, 'base64'));
+  return jsQR.default(rgba, width, height)?.data;
+}
 
 /** Opens the dialog, and waits until it lists the users. */
 export async function openPeople(page: Page): Promise<void> {

@@ -227,7 +227,7 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'Remove WWW' }).click();
     await page.locator('#remove-plants-to').fill('nobody');
     await page.keyboard.press('Enter');
-    await page.getByText('is not a user of this store').waitFor();
+    await page.getByText('The store has no user with this name.').waitFor();
     await assertIn(page, 'a removal');
   });
 

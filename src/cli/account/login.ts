@@ -76,8 +76,8 @@ interface LoginOptions {
 
 async function login(address: string | undefined, options: LoginOptions): Promise<void> {
   const text = await readSecret(options);
-  const url = address ?? (await addressFor(text, options));
   const given = tokenIn(text);
+  const url = address ?? (await addressFor(text, options));
   if (url.startsWith('http:') && !isOnThisComputer(url)) {
     printError(
       `Warning: others on the network can read what is sent to ${url}. Use https if the service has it.`,

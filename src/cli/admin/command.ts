@@ -10,7 +10,7 @@ import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
 import { databaseFlag, examples } from '../options.ts';
 import { printed, type Result } from '../output.ts';
-import { connectedCommand } from '../plants/command.ts';
+import { connectedCommand, isFrom } from '../plants/command.ts';
 import { tableOf, type Rows } from '../terminal.ts';
 
 /** Adds a command that opens a database. */
@@ -41,24 +41,20 @@ export function either<A, B, Args extends unknown[]>(
     this: A & B & Pick<CommandUnknownOpts, 'getOptionValueSource'>,
     ...args: Args
   ): Promise<void> {
-    const isSet = (option: string, ...sources: string[]) =>
-      sources.includes(this.getOptionValueSource(option) ?? '');
-    const isOnCommandLine = ['url', 'token', 'profile'].some((option) => isSet(option, 'cli'));
-    const isOfDatabase = isSet('database', 'cli', 'env');
-    if (isOfDatabase && isOnCommandLine) {
+    const isOnLine = ['url', 'token', 'profile'].some((option) => isFrom(this, option, 'cli'));
+    if (isOnLine && isFrom(this, 'database', 'cli', 'env')) {
       throw new UsageError('A database and a service are set. Set only one of them.');
     }
-    const isOfService = isOnCommandLine || isSet('url', 'config');
-    if (!isOfService || isOfDatabase) {
-      return inItsDatabase.apply(this, args).catch((error: unknown) => {
-        if (isOfDatabase || !(error instanceof NoDatabase)) throw error;
-        const advice = 'To use a service, sign in with "npx plant-store login".';
-        throw new NoDatabase(`${error.message} ${advice}`, { cause: error });
-      });
+    if (isOnLine || isFrom(this, 'url', 'config')) {
+      const foreign = ['store', 'role'].find((option) => isFrom(this, option, 'cli'));
+      if (foreign === undefined) return onItsService.apply(this, args);
+      throw new UsageError(`Only a database takes --${foreign}. Set it with --database.`);
     }
-    const foreign = ['store', 'role'].find((option) => isSet(option, 'cli'));
-    if (foreign === undefined) return onItsService.apply(this, args);
-    throw new UsageError(`Only a database takes --${foreign}. Set it with --database.`);
+    return inItsDatabase.apply(this, args).catch((error: unknown) => {
+      if (!(error instanceof NoDatabase) || isFrom(this, 'database', 'cli', 'env')) throw error;
+      const advice = 'To use a service, sign in with "npx plant-store login".';
+      throw new NoDatabase(`${error.message} ${advice}`, { cause: error });
+    });
   };
 }
 

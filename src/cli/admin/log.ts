@@ -13,7 +13,7 @@ import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
 import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '../options.ts';
 import { io, printAll, printError } from '../output.ts';
-import { printableJson, tableOfPages } from '../terminal.ts';
+import { jsonLines, tableOfPages } from '../terminal.ts';
 import { databaseCommand, findStore } from './command.ts';
 
 const columns = ['at', 'user', 'change', 'plant', 'details'] as const;
@@ -51,16 +51,10 @@ export function addLogCommand(plantStore: Command): void {
       const kept = keptSince(keepChanges);
       await printAll(
         json || !io.stdout.isTTY
-          ? jsonOf(pagesOf(storage.log, query, kept, toJson))
+          ? jsonLines(pagesOf(storage.log, query, kept, toJson))
           : tableOfPages(columns, pagesOf(storage.log, query, kept, toRow)),
       );
     });
-}
-
-async function* jsonOf(pages: AsyncIterable<object[]>): AsyncGenerator<string, void> {
-  for await (const page of pages) {
-    yield page.map((change) => `${printableJson(change)}\n`).join('');
-  }
 }
 
 /** Bisects the log: positions are in the order of time, except that clocks differ. */

@@ -53,10 +53,7 @@ async function useProfile(
   command: CommandUnknownOpts,
   { url, token, profile: name }: ConnectionOptions,
 ): Promise<void> {
-  const [isOther, isOfDatabase] = ['url', 'database'].map((option) =>
-    ['cli', 'env'].includes(command.getOptionValueSource(option) ?? ''),
-  );
-  if (token !== undefined || isOfDatabase) return;
+  if (token !== undefined || isFrom(command, 'database', 'cli', 'env')) return;
   const profile = await readProfile(name ?? defaultProfile);
   if (profile === undefined) {
     if (name === undefined) return;
@@ -64,9 +61,22 @@ async function useProfile(
       `There is no profile ${name}. Sign in with "npx plant-store login --profile ${name}".`,
     );
   }
-  if (isOther && url !== profile.url) return;
+  const isFromLine = isFrom(command, 'profile', 'cli');
+  const hasAddress =
+    isFrom(command, 'url', 'cli') || (isFrom(command, 'url', 'env') && !isFromLine);
+  if (hasAddress && url !== profile.url) return;
   command.setOptionValueWithSource('url', profile.url, 'config');
   command.setOptionValueWithSource('token', profile.token, 'config');
+}
+
+/** Whether an option is set on the command line (`cli`), by a variable (`env`) or by a profile (`config`). */
+export function isFrom(
+  command: Pick<CommandUnknownOpts, 'getOptionValueSource'>,
+  option: string,
+  ...sources: readonly ('cli' | 'env' | 'config')[]
+): boolean {
+  const source = command.getOptionValueSource(option);
+  return sources.some((each) => each === source);
 }
 
 /** What every command has. */

@@ -9,7 +9,7 @@ import type { PlantField } from '../../plants/plant.ts';
 import { sorts } from '../../plants/scans.ts';
 import { parseId } from '../options.ts';
 import { io, print, printAll } from '../output.ts';
-import { printableJson, tableOfPages } from '../terminal.ts';
+import { jsonLines, printableJson, tableOfPages } from '../terminal.ts';
 import { onService, serviceCommand } from './command.ts';
 
 /** Number of plants per request, and in memory. */
@@ -66,7 +66,7 @@ export function addListCommand(plants: Command): void {
         const columns = deleted ? deletedColumns : fields;
         if (csv) return printAll(csvOf(pages, columns));
         if (options.json) return printAll(jsonOf(pages));
-        return printAll(io.stdout.isTTY ? tableOfPages(columns, pages) : linesOf(pages));
+        return printAll(io.stdout.isTTY ? tableOfPages(columns, pages) : jsonLines(pages));
       }),
     );
 }
@@ -104,10 +104,6 @@ async function* jsonOf(pages: Pages): AsyncGenerator<string, void> {
     before = ',\n';
   }
   yield before === ',\n' ? '\n]\n' : '[]\n';
-}
-
-async function* linesOf(pages: Pages): AsyncGenerator<string, void> {
-  for await (const page of pages) yield page.map((row) => `${printableJson(row)}\n`).join('');
 }
 
 async function* csvOf(pages: Pages, columns: readonly Column[]): AsyncGenerator<string, void> {

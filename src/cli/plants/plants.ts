@@ -55,11 +55,17 @@ export function addPlantsCommands(plantStore: Command): void {
     .option('--tag <text>', 'tag of the plant')
     .option('--id <number>', 'id of the plant; without it, the service assigns one', parseId)
     .action(
-      onService(async (store, name, { url: _url, token: _token, json: _json, ...others }) => {
-        const plant = { ...others, name };
-        const { id } = await store.create(plant);
-        return resultOf('Added', { id, ...textsOf(plant) });
-      }),
+      onService(
+        async (
+          store,
+          name,
+          { url: _url, token: _token, profile: _profile, json: _json, ...others },
+        ) => {
+          const plant = { ...others, name };
+          const { id } = await store.create(plant);
+          return resultOf('Added', { id, ...textsOf(plant) });
+        },
+      ),
     );
 
   serviceCommand(plants, 'edit', [
@@ -77,9 +83,15 @@ export function addPlantsCommands(plantStore: Command): void {
       throw new UsageError(`Nothing to change. Set ${ways}.`);
     })
     .action(
-      onService(async (store, id, { url: _url, token: _token, json: _json, ...patch }) => {
-        return resultOf('Updated', await store.update(id, patch, { fields: plantFields }));
-      }),
+      onService(
+        async (
+          store,
+          id,
+          { url: _url, token: _token, profile: _profile, json: _json, ...patch },
+        ) => {
+          return resultOf('Updated', await store.update(id, patch, { fields: plantFields }));
+        },
+      ),
     );
 
   serviceCommand(plants, 'restore', ['plant-store plants restore 40'])
@@ -103,9 +115,10 @@ export function addPlantsCommands(plantStore: Command): void {
     .description('delete plants')
     .argument('<id...>', 'ids of the plants', parseIds)
     .action(
-      onService(async (store, ids, { url, json }, command) => {
+      onService(async (store, ids, { url, profile, json }, command) => {
         const isOnCommandLine = command.getOptionValueSource('url') === 'cli';
-        const flags = isOnCommandLine ? ` --url '${url.replaceAll("'", '%27')}'` : '';
+        const address = isOnCommandLine ? ` --url '${url.replaceAll("'", '%27')}'` : '';
+        const flags = profile === undefined ? address : `${address} --profile ${profile}`;
         const results = inParallel(new Set(ids), concurrency, (id) => removePlant(store, id));
         for await (const { id, name, status } of results) {
           if (status !== 'deleted') failWith(1);

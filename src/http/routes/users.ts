@@ -136,7 +136,12 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
     removed: Identity,
     name: string | undefined,
   ): Promise<Identity | undefined> {
-    if (name !== undefined) return findActive(store, name);
+    if (name !== undefined) {
+      const { user: heir } = await storage.users.find(store, name);
+      if (heir?.role !== undefined) return heir;
+      // Not 404: after a lost response, that is how a client learns that the user is removed.
+      throw invalidParameter('plants-to', 'The store has no user with this name. Name another.');
+    }
     if (await ownsPlants(storage, removed)) throw userOwnsPlants();
     return undefined;
   }

@@ -4,12 +4,14 @@
  */
 import type { Scope, Token, User } from '../../client/client.ts';
 import { info, store } from '../session/session.ts';
-import { serviceUrl } from '../session/connection.ts';
+import { isLoopback, serviceUrl } from '../session/connection.ts';
 import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
+import { newKey } from '../shared/form.ts';
 import { formatTime } from '../shared/format.ts';
+import { qrCode } from '../shared/qr-code.ts';
 import { toast } from '../shared/toast.ts';
-import { isUser, offerUsers } from './known-users.ts';
+import { isUser, offerUsers, refuseName } from './known-users.ts';
 import type { MenuDialog } from './menu-dialog.ts';
 import { expiryOptions } from './tokens-dialog.ts';
 
@@ -32,8 +34,9 @@ onPress('invite-copy-text', () => tellCopied(message));
 onPress('invite-share', () => navigator.share({ text: message }));
 show('invite-share', 'share' in navigator);
 // The link is for other devices too.
-show('invite-local', /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname));
+show('invite-local', isLoopback);
 onPress('invite-hide', () => {
+  [link, message] = ['', ''];
   showInvitation();
   userField.focus();
 });
@@ -52,11 +55,15 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     dialog.form.fault('rights', 'You cannot do this yourself.');
     return;
   }
-  if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  try {
+    if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  } catch (error) {
+    return refuseName(dialog.form, user, error);
+  }
   const expiresAt = expiryField.value || info?.renewableUntil;
   const uses = usesField.valueAsNumber;
   const terms = { scopes, invitation: { uses }, ...(expiresAt !== undefined && { expiresAt }) };
-  const idempotencyKey = crypto.getRandomValues(new Uint32Array(4)).join('-'); // randomUUID() needs HTTPS
+  const idempotencyKey = newKey();
   await dialog.change(async () => {
     const { token, expiresAt: end = '' } = await store.createTokenFor(user, terms, {
       idempotencyKey,
@@ -65,12 +72,12 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     void offerUsers();
     const times = uses === 1 ? 'once' : `${uses} times`;
     const until = `It works ${times}, until ${formatTime(end)}.`;
-    showInvitation(
-      `${serviceUrl.href}#token=${token}`,
-      `Join the store “${info?.store}” as “${user}”:`,
-      until,
-    );
-    setText('invite-about', sentence`Send this link to “${user}”. ${until}`);
+    const about = sentence`Send this link to “${user}”, or let them scan the code. ${until}`;
+    setText('invite-about', about);
+    link = `${serviceUrl.href}#token=${token}`;
+    message = `Join the store “${info?.store}” as “${user}”: ${link}\n${until}`;
+    showInvitation();
+    void qrCode(link).then((code) => byId('invite-code', HTMLElement).replaceChildren(code));
     userField.value = '';
     const copyButton = byId('invite-copy', HTMLButtonElement);
     if (copyButton.checkVisibility()) copyButton.focus();
@@ -86,10 +93,9 @@ function questionAbout(user: string) {
   };
 }
 
-/** Shows what is to be sent in place of the form, or the form again. */
-function showInvitation(address = '', before = '', after = ''): void {
-  link = address;
-  message = `${before} ${link}\n${after}`;
+/** Shows what is to be sent in place of the form, or the form again if nothing is. */
+function showInvitation(): void {
+  setText('invite-code', '');
   setText('invite-link', link);
   setText('invite-copied', '');
   show('invite-new', link !== '');

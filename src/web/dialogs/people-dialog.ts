@@ -80,13 +80,9 @@ function askToRemove({ user, plants }: User): void {
     try {
       await peopleDialog.change(() => store.removeUser(user, { plantsTo }));
     } catch (error) {
-      if (isProblem(error, 'user-owns-plants')) {
-        askForHeir('Who gets their plants');
-        removal.fault('plants-to', 'They have added plants meanwhile.');
-      } else if (isProblem(error, 'user-not-found') && plantsTo !== undefined) {
-        const text = sentence`“${user}” or “${plantsTo}” is not a user of this store.`;
-        removal.fault('plants-to', text);
-      } else throw error;
+      if (!isProblem(error, 'user-owns-plants')) throw error;
+      askForHeir('Who gets their plants');
+      removal.fault('plants-to', 'They have added plants meanwhile.');
       return;
     }
     removeDialog.close();

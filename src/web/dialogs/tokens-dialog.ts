@@ -5,6 +5,7 @@ import type { OwnToken, Scope } from '../../client/client.ts';
 import { signOut, store } from '../session/session.ts';
 import type { Question } from '../shared/confirm.ts';
 import { byId, copy, element, onPress, sentence, setText, show } from '../shared/dom.ts';
+import { newKey } from '../shared/form.ts';
 import { formatTime, rightsText, scopeTexts } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
@@ -31,8 +32,10 @@ export const tokensDialog = new MenuDialog('tokens', {
   },
   read: () => store.listTokens(),
   draw(tokens) {
-    const active = tokens.filter(({ state }) => state === 'active');
-    const ended = tokens.filter(({ state }) => state !== 'active');
+    const isActive = ({ state, invitation }: OwnToken) =>
+      state === 'active' && invitation?.uses !== 0;
+    const active = tokens.filter(isActive);
+    const ended = tokens.filter((token) => !isActive(token));
     active.sort((one, other) => Number(other.current) - Number(one.current));
     drawEntries('tokens-active', active, activeEntry);
     drawEntries('tokens-ended', ended, (token) => entryOf(titleOf(token), factsOf(token)));
@@ -46,8 +49,9 @@ export const tokensDialog = new MenuDialog('tokens', {
     }
     const { value: expiresAt } = expiryField;
     const wanted = { scopes, label: labelField.value, ...(expiresAt !== '' && { expiresAt }) };
+    const idempotencyKey = newKey(); // if a response is lost, the repeated request gets the same token
     await tokensDialog.change(async () => {
-      const { token } = await store.createToken(wanted);
+      const { token } = await store.createToken(wanted, { idempotencyKey });
       labelField.value = '';
       showSecret(token);
       const copyButton = byId('tokens-copy', HTMLButtonElement);
@@ -119,15 +123,18 @@ function questionAbout(token: OwnToken): Question {
 }
 
 /** What a token is called: its label, or when it was created. */
-function titleOf({ label, createdAt }: OwnToken): string {
-  return label === '' ? `Created ${formatTime(createdAt)}` : label;
+function titleOf({ label, createdAt, invitation }: OwnToken): string {
+  if (label !== '') return label;
+  return `${invitation === undefined ? 'Created' : 'Invitation of'} ${formatTime(createdAt)}`;
 }
 
 /** What the list shows about a token, besides its label. */
 function factsOf(token: OwnToken): string[] {
   const { id, label, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
+  const { invitation } = token;
   const facts = [rightsText(scopes)];
   if (label !== '') facts.push(`created ${formatTime(createdAt)}`);
+  if (invitation?.uses === 0) return [...facts, 'used'];
   const expiry = state === 'expired' ? 'expired' : 'valid until';
   if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
   else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);

@@ -9,7 +9,6 @@ import { element } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { toast } from '../shared/toast.ts';
 import { view } from '../table/plants.ts';
-import { pagesOf } from '../table/view.ts';
 
 const fields = ['id', ...textFields] as const;
 type Exported = Pick<Plant, (typeof fields)[number]>;
@@ -35,6 +34,7 @@ let running = new AbortController();
 export async function exportAs(extension: keyof typeof formats): Promise<void> {
   running.abort();
   const { type, start, row, end } = formats[extension];
+  const { tag, q } = view;
   const { signal } = (running = new AbortController());
   const cancel = element('button', { type: 'button' }, 'Cancel');
   cancel.addEventListener('click', () => running.abort());
@@ -44,7 +44,7 @@ export async function exportAs(extension: keyof typeof formats): Promise<void> {
     let file = new Blob([start], { type });
     let count = 0;
     // Sorted, each page would cost the service a search of all plants.
-    for await (const plants of pagesOf(store, { ...view, sort: undefined }, { signal })) {
+    for await (const plants of store.pages({ tag, q, fields, signal })) {
       const rows = plants.map((plant, at) => row(plant, count + at === 0));
       file = new Blob([file, ...rows], { type });
       count += plants.length;

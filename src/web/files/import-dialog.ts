@@ -34,9 +34,14 @@ let file: ImportFile | undefined;
 /** The number of rows of the file that have no outcome yet; undefined before its import begins. */
 let left: number | undefined;
 let counts = { ...noCounts };
-/** What the import of the file has done, and Undo can undo. */
+/** What the last import has done, and Undo can undo. */
 let undoable: ImportOutcome[] = [];
+/** Whether a message has offered that, and what closes it. */
+let isOffered = false;
+let closeOffer = (): void => {};
 let refusals: ImportOutcome[] = [];
+/** The buttons that undo it, each with the one that gets its focus. */
+const undoButtons = { 'import-undo': 'import-hide', 'import-undo-last': 'import-cancel' };
 /** Stops the import that runs. */
 let running: AbortController | undefined;
 leaving.signal.addEventListener('abort', () => {
@@ -48,9 +53,8 @@ for (const id of ['import-back', 'import-again']) onPress(id, choose);
 onPress('import-stop', () => running?.abort());
 onPress('import-continue', run);
 onPress('import-download', saveRefused);
-onPress('import-undo', () =>
-  whileBusy(byId('import-undo', HTMLButtonElement), () => undo(undoable)),
-);
+for (const id of Object.keys(undoButtons))
+  onPress(id, () => whileBusy(byId(id, HTMLButtonElement), () => undo(undoable)));
 byId('import-preview', HTMLFormElement).addEventListener('submit', (event) => {
   event.preventDefault();
   void run();
@@ -61,7 +65,8 @@ fileInput.addEventListener('change', () => {
 });
 dialog.addEventListener('close', () => {
   if (running !== undefined) toast('The import continues. To see its progress, choose Import.');
-  else if (!left && undoable.length > 0) tell(`Imported ${countOf(undoable.length, 'plant')}.`);
+  else if (!left && undoable.length > 0 && !isOffered)
+    tell(`Imported ${countOf(undoable.length, 'plant')}.`);
 });
 addEventListener('beforeunload', (event) => {
   if (running !== undefined) event.preventDefault(); // the browser asks
@@ -90,12 +95,15 @@ function canDrop(): boolean {
 
 /** Opens the dialog, at an import that is not complete if there is one. */
 export function openImport(): void {
+  closeOffer(); // the dialog offers it too
   if (running === undefined && !left) choose();
   if (!dialog.open) dialog.showModal();
 }
 
 function choose(): void {
   showStep('choose');
+  setText('import-reading', '');
+  show('import-undo-last', undoable.length > 0);
   fileInput.focus();
 }
 
@@ -118,7 +126,6 @@ async function read(files: readonly File[]): Promise<void> {
   if (typeof found === 'string') return showStep('choose', found);
   file = found.file;
   left = undefined;
-  undoable = [];
   showStep('preview');
   showPreview(file, found.known);
 }
@@ -133,6 +140,8 @@ async function run(): Promise<void> {
   if (file === undefined || running !== undefined) return;
   const { rows, key } = file;
   const { signal } = (running = new AbortController());
+  if (left === undefined) undoable = [];
+  isOffered = false;
   left = rows.length;
   counts = { ...noCounts };
   refusals = [];
@@ -170,11 +179,11 @@ async function run(): Promise<void> {
 function tell(text: string): void {
   const all = undoable;
   if (left || all.length === 0) return void toast(text);
-  undoable = [];
+  isOffered = true;
   const button = element('button', { type: 'button' }, 'Undo');
-  const close = offer(text, button);
+  closeOffer = offer(text, button);
   button.addEventListener('click', () => {
-    close();
+    closeOffer();
     void undo(all);
   });
 }
@@ -200,10 +209,14 @@ async function undo(all: ImportOutcome[]): Promise<void> {
   const rest =
     kept > 0 ? ` ${countOf(kept, 'plant')} changed since then, and stay as they are.` : '';
   const text = `Undid the import of ${countOf(undone, 'plant')}.${rest}`;
-  if (all === undoable) setText('import-done', text);
+  if (all === undoable) for (const id of ['import-done', 'import-reading']) setText(id, text);
   if (!dialog.open) toast(text);
   all.length = 0;
-  show('import-undo', undoable.length > 0);
+  for (const [id, next] of Object.entries(undoButtons)) {
+    const button = byId(id, HTMLButtonElement);
+    if (button.matches(':focus')) byId(next, HTMLButtonElement).focus();
+    button.hidden = undoable.length === 0;
+  }
 }
 
 const drawSoon = inNextFrame(drawCounts);

@@ -46,8 +46,10 @@ export function showPreview(chosen: ImportFile, plants: typeof known): void {
   show('import-header-field', headerSelect.required);
   headerSelect.value = '';
   if (table) {
-    const place = table.records[table.header ?? 0]?.line ?? 1;
-    setText('import-header-label', `Line ${formatCount(place)} of the file`);
+    const record = table.records[table.header ?? 0];
+    const texts = record && 'fields' in record ? record.fields.join(', ') : '';
+    const place = `Line ${formatCount(record?.line ?? 1)} of the file: `;
+    setText('import-header-label', place + shownTextOf(texts));
     drawColumns();
   }
   draw();

@@ -3,14 +3,14 @@
  * are beside the dialog and visible only in print. labels.css draws them from the measures that are set here.
  */
 import type { Plant } from '../../client/client.ts';
-import { serviceUrl } from '../session/connection.ts';
+import { isLoopback, serviceUrl } from '../session/connection.ts';
 import { store } from '../session/session.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { countOf } from '../shared/format.ts';
 import { qrCode } from '../shared/qr-code.ts';
+import { rowFields } from '../table/plant-list.ts';
 import { view } from '../table/plants.ts';
-import { pagesOf } from '../table/view.ts';
 
 /** Labels in the middle of a page: lengths in millimeters. The gap is between columns; rows have none. */
 type Sheet = Record<
@@ -52,6 +52,7 @@ let labels: HTMLElement[] = [];
 let hasMore = false;
 let opened = new AbortController();
 
+show('labels-local', isLoopback);
 const form = new Form('labels', async () => print());
 byId('labels-form', HTMLFormElement).addEventListener('input', draw);
 dialog.addEventListener('close', () => {
@@ -66,7 +67,6 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
   form.clear();
   submit.disabled = true;
   setText('labels-count', 'Loading …');
-  show('labels-local', /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname));
   document.adoptedStyleSheets = [paper];
   dialog.showModal();
   await form.run(async () => {
@@ -83,7 +83,7 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
 /** One more than get a label, if there are so many. */
 async function plantsOfView(signal: AbortSignal): Promise<Plant[]> {
   const found: Plant[] = [];
-  for await (const plants of pagesOf(store, view, { signal })) {
+  for await (const plants of store.pages({ ...view, fields: rowFields, signal })) {
     found.push(...plants);
     if (found.length > maxLabels) break;
   }

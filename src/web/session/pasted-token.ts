@@ -1,7 +1,11 @@
 /**
- * Tokens that people paste or follow a link with, and what is wrong with them.
+ * Tokens that people paste or follow a link with: what is wrong with them, and what the page asks first.
  */
+import type { Token } from '../../client/client.ts';
 import { PlantStoreError } from '../../client/problem.ts';
+import type { Question } from '../shared/confirm.ts';
+import { joined, sentence } from '../shared/dom.ts';
+import { titleOf } from './join.ts';
 
 /** What is wrong with a token, for the person who has it. */
 export class Unusable extends Error {
@@ -36,4 +40,28 @@ export function explainLink(error: unknown): never {
   throw isRefused
     ? new Unusable(`${error.detail} Ask whoever sent the link for a new one.`)
     : error;
+}
+
+export function isOther(one: Token, other: Token): boolean {
+  return one.store !== other.store || one.user !== other.user;
+}
+
+/** Whoever follows a link may not know that it is for another user, or that they need not join. */
+export function questionAbout(before: Token, next: Token): Question {
+  const current = sentence`You are signed in as “${before.user}” in the store “${before.store}”.`;
+  if (next.invitation !== undefined) {
+    const others = 'Cancel to leave the invitation for another device or person.';
+    return {
+      title: titleOf(next),
+      text: joined([current, others], ' '),
+      action: 'Join',
+      isSafe: true,
+    };
+  }
+  return {
+    title: sentence`Open the store “${next.store}” as “${next.user}”?`,
+    text: joined(['The link is for another user.', current], ' '),
+    action: 'Open',
+    isSafe: true,
+  };
 }

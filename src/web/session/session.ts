@@ -5,24 +5,23 @@
 import { PlantStoreError, type Invitation, type Scope, type Token } from '../../client/client.ts';
 import { setNotice } from '../shared/banner.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import {
-  byId,
-  hashParameter,
-  joined,
-  onPress,
-  sentence,
-  setText,
-  show,
-  withoutParameter,
-} from '../shared/dom.ts';
+import { byId, hashParameter, onPress, setText, show, withoutParameter } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { recall, remember, type Keeper } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
 import { connect, leaving, serviceUrl, waiting } from './connection.ts';
 import { deviceTerms, keepToken, keptToken, successorOf, tokenKey } from './device.ts';
 import { showIdentity } from './identity.ts';
-import { hasBegun, redeem, showJoin, titleOf } from './join.ts';
-import { explainLink, faultOf, findToken, isOfService, Unusable } from './pasted-token.ts';
+import { hasBegun, redeem, showJoin } from './join.ts';
+import {
+  explainLink,
+  faultOf,
+  findToken,
+  isOfService,
+  isOther,
+  questionAbout,
+  Unusable,
+} from './pasted-token.ts';
 import { forgetSignOn, SignOn, SignOnFailed } from './sign-on.ts';
 
 const stayBox = byId('sign-in-stay', HTMLInputElement);
@@ -52,14 +51,14 @@ export function can(scope: Scope): boolean {
 }
 
 const signedOut =
-  'You are not signed in on this device any more: you were away for too long, or its token was revoked. Sign in again.';
+  'You are not signed in on this device any more: you were away for too long, or its token was revoked. Ask a manager of the store for a new link, or paste a token.';
 
 type Place = 'sign-in' | 'renew';
 const forms: Record<Place, Form> = { 'sign-in': acceptAt('sign-in'), renew: acceptAt('renew') };
 if (provider !== undefined) {
   setText('sign-in-start', `Sign in with ${provider.host}`);
   setText('renew-start', `Sign in again with ${provider.host}`);
-  setText('sign-in-lead', 'Or paste an access token, or the link that the service printed.');
+  setText('sign-in-lead', 'Or paste an access token, or a link that has one.');
   for (const place of ['sign-in', 'renew']) show(`${place}-on`);
 }
 onPress('sign-out', signOut);
@@ -93,14 +92,14 @@ function acceptAt(place: Place): Form {
     await provider?.start().catch((error: unknown) => showFault(place, error));
   });
   return new Form(place, async () => {
-    const stays = place === 'sign-in' ? stayBox.checked : token === keptToken();
+    const stays = place === 'sign-in' ? stayBox.checked : isKept();
     try {
       await enter(findToken(field.value));
     } catch (error) {
       return showFault(place, error);
     }
     field.value = '';
-    if (stays) await stay();
+    if (stays && !isKept()) await stay();
   });
 }
 
@@ -211,7 +210,7 @@ async function enter(
 ): Promise<boolean> {
   check.abort();
   const { signal } = (check = new AbortController());
-  const isKept = entered === keptToken();
+  const wasKept = entered === keptToken();
   const granted = await connect(entered).token({ signal });
   if (granted.invitation !== undefined) return enterInvited(entered, granted, granted.invitation);
   const before = info;
@@ -219,15 +218,15 @@ async function enter(
     return (await agree(questionAbout(before, granted))) && leave(entered);
   }
   [token, info] = [entered, granted];
-  remember(tokenKey, isKept ? undefined : token);
+  remember(tokenKey, wasKept ? undefined : token);
   if (isOfService(token)) forgetSignOn(); // the user has changed to a token of the service
-  showIdentity(granted, { isOfService: isOfService(token), isKept });
+  showIdentity(granted, { isOfService: isOfService(token), isKept: wasKept });
   showStart('opening');
   renewDialog.close(); // a link can come while the page asks for another token
   renewed();
   if (before?.scopes.join() !== granted.scopes.join()) void onOpen();
   // Meanwhile, another tab may have replaced the token.
-  if (isKept && token !== keptToken()) void tokenAfter(token, { isUrgent: false });
+  if (wasKept && !isKept()) void tokenAfter(token, { isUrgent: false });
   return true;
 }
 
@@ -237,7 +236,10 @@ async function enterInvited(link: string, granted: Token, { uses }: Invitation):
   if (hasBegun(granted)) return join('tab');
   if (uses === 0)
     throw new Unusable('This invitation was used. Ask whoever sent it for a new one.');
-  if (info !== undefined) return (await confirm(questionAbout(info, granted))) && join('tab');
+  if (info !== undefined) {
+    const keeper = isKept() && !isOther(info, granted) ? 'device' : 'tab';
+    return (await confirm(questionAbout(info, granted))) && join(keeper);
+  }
   showJoin(granted, async (keeper) => {
     await join(keeper);
     withoutParameter('token');
@@ -255,13 +257,19 @@ async function stay(): Promise<void> {
     idempotencyKey,
   });
   await Promise.all([keepToken(created), enter(created)]);
-  toast('You stay signed in on this device.');
+  toast(
+    isKept() ? 'You stay signed in on this device.' : 'The browser lets the page keep no token.',
+  );
+}
+
+/** Whether the token of the page is that of this browser. */
+function isKept(): boolean {
+  return token !== '' && token === keptToken();
 }
 
 /** Gets the next token of this browser, once a day. */
 async function renewKept(): Promise<void> {
-  const isKept = token !== '' && token === keptToken();
-  if (!isKept || info === undefined || document.visibilityState === 'hidden') return;
+  if (!isKept() || info === undefined || document.visibilityState === 'hidden') return;
   const next = await successorOf(token, info);
   if (next !== undefined) await Promise.all([keepToken(next), enter(next)]);
 }
@@ -270,7 +278,7 @@ export async function signOut(): Promise<never> {
   history.replaceState(null, '', serviceUrl);
   byId('sign-out', HTMLButtonElement).ariaBusy = 'true';
   leaving.abort(); // what waits for the service must not ask for another token
-  if (token === keptToken()) await keepToken(undefined);
+  await keepToken(undefined); // also if the tab has another one: the store must not open again
   return leave(undefined);
 }
 
@@ -282,26 +290,9 @@ async function leave(next: string | undefined): Promise<never> {
   leaving.abort();
   check.abort();
   remember(tokenKey, next);
+  // Where the browser blocks that, the address takes the token over the reload.
+  if (next !== recall(tokenKey)) history.replaceState(null, '', `#token=${next}`);
   forgetSignOn();
   location.reload();
   return new Promise(() => {}); // whoever waits for it ends with the page
-}
-
-function isOther(one: Token, other: Token): boolean {
-  return one.store !== other.store || one.user !== other.user;
-}
-
-/** Whoever follows a link may not know that it is for another user, or that they need not join. */
-function questionAbout(before: Token, next: Token): Question {
-  const current = sentence`You are signed in as “${before.user}” in the store “${before.store}”.`;
-  if (next.invitation !== undefined) {
-    const others = 'Cancel to leave the invitation for another device or person.';
-    return { title: titleOf(next), text: joined([current, others], ' '), action: 'Join' };
-  }
-  return {
-    title: sentence`Open the store “${next.store}” as “${next.user}”?`,
-    text: joined(['The link is for another user.', current], ' '),
-    action: 'Open',
-    isSafe: true,
-  };
 }

@@ -138,12 +138,24 @@ export function withoutParameter(name: string): void {
   history.replaceState(null, '', location.pathname + location.search + hash);
 }
 
-/** Copies a text. Returns false if the browser does not allow it, as without HTTPS. */
+/** Copies a text. Returns false if the browser does not allow it. */
 export async function copy(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return false;
+    return copyWithoutHttps(text);
   }
+}
+
+/** The service of a shop often has no HTTPS on its own network. Browsers then allow only the older way. */
+function copyWithoutHttps(text: string): boolean {
+  const give = (event: ClipboardEvent) => {
+    event.preventDefault();
+    event.clipboardData?.setData('text/plain', text);
+  };
+  document.addEventListener('copy', give);
+  const isCopied = document.execCommand('copy');
+  document.removeEventListener('copy', give);
+  return isCopied;
 }

@@ -1,8 +1,7 @@
 /**
  * A form of index.html: it is sent once at a time, and each fault appears beside its field. The element with the id
  * NAME contains NAME-form, and can have elements of the classes `failure` and `done` for messages. A FIELD has the id
- * NAME-FIELD, and its fault NAME-FIELD-fault. Attributes have the texts for what the rules of a field refuse, and for a
- * request that may have succeeded.
+ * NAME-FIELD, and its fault NAME-FIELD-fault. An attribute has the text for what the rules of a field refuse.
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { textFields } from '../../client/types.ts';
@@ -92,15 +91,14 @@ export class Form {
     return fields.length === 0;
   }
 
-  #fail({ kind, title, detail, errors, outcomeUnknown }: PlantStoreError): void {
+  #fail({ kind, title, detail, errors }: PlantStoreError): void {
     if (!this.#place.checkVisibility()) return void toast(`${title}. ${detail}`);
     const faults = kind === 'id-taken' ? [{ pointer: '/id', detail }] : errors;
     const others = faults.filter(
       (each) => !this.fault(each.pointer?.slice(1) ?? each.parameter ?? '', each.detail),
     );
     if (faults.length > 0 && others.length === 0) return;
-    const { lost } = this.#form.dataset;
-    this.#tell('failure', outcomeUnknown && lost !== undefined ? lost : detail);
+    this.#tell('failure', detail);
   }
 
   #tell(kind: string, text: Text): void {

@@ -52,6 +52,7 @@ export async function edit(plant: Plant): Promise<void> {
   edited = plant;
   read = { plant, etag: unread };
   list?.hold(plant.id);
+  setPlace('row');
   form.clear();
   ask(undefined);
   fillIn(plant);
@@ -69,9 +70,8 @@ export function setPlace(place: 'row' | 'scrolled away' | 'none'): void {
   if (edited === undefined) return;
   const { name } = edited;
   const isLost = place === 'none';
-  const text = isLost
-    ? sentence`“${name}” is not in this list. Save or cancel your change to it.`
-    : sentence`“${name}”`;
+  const lost = sentence`“${name}” is not among these plants. Save or cancel your change to it.`;
+  const text = isLost ? lost : sentence`Edit “${name}”`;
   setText('edit-title', text);
   if (isLost && editor.dataset['place'] !== place) announce(text);
   editor.dataset['place'] = place;

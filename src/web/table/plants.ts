@@ -9,7 +9,7 @@ import { can, info, store } from '../session/session.ts';
 import { byId, changed, element, sentence, type Text } from '../shared/dom.ts';
 import { orders } from './orders.ts';
 import { pageSize, PlantList, rowFields } from './plant-list.ts';
-import { hasTag, pagesOf, parametersOf, viewOfAddress, type View } from './view.ts';
+import { hasTag, parametersOf, viewOfAddress, type View } from './view.ts';
 
 export type Change = ChangeWith<typeof rowFields>;
 
@@ -59,8 +59,10 @@ export function reload(): void {
  * Returns whether it shows them then. The back button returns to what was there before the search.
  */
 export async function search(q: string | undefined): Promise<boolean> {
+  const before = view;
   list?.stop();
   await list?.settled();
+  if (view !== before) return false; // the user has chosen another one meanwhile
   const isNext = (q === undefined) === (view.q === undefined);
   view = { ...view, q };
   const address = `#${parametersOf(view)}`;
@@ -92,10 +94,11 @@ async function* readPages(filter: View) {
   let isLast = false;
   let after: number | undefined;
   const onResponse = ({ headers }: ResponseInfo) => (isLast = !headers.has('link'));
+  const options = { ...filter, fields: rowFields, onResponse };
   // The first page is small, so that it comes soon. But each sorted page costs the service a search of all plants.
   const sizes = filter.sort === undefined ? [pageSize, maxPage] : [maxPage];
   for (const size of sizes) {
-    for await (const plants of pagesOf(store, filter, { pageSize: size, after, onResponse })) {
+    for await (const plants of store.pages({ ...options, pageSize: size, after })) {
       suggestTags(plants);
       yield { plants, isLast };
       after = plants.at(-1)?.id ?? after;

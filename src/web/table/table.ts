@@ -206,6 +206,7 @@ function placeEditor(plants: PlantList): void {
   const isVisible = topPx + rowPx > headPx && topPx < grid.clientHeight;
   setPlace(isVisible ? 'row' : 'scrolled away');
   const lastTopPx = grid.clientHeight - editor.offsetHeight;
+  editor.style.marginRight = `${grid.offsetWidth - grid.clientWidth}px`; // the scrollbar
   editor.style.top = `${Math.max(headPx, Math.min(topPx, lastTopPx))}px`;
 }
 

@@ -1,9 +1,8 @@
 /**
  * Which plants the table shows. It is in the address after `#`, so that reloading the page and the back button work.
  */
-import type { ListOptions, Plant, PlantStore } from '../../client/client.ts';
+import type { Plant } from '../../client/client.ts';
 import { hashParameter, joined, sentence, type Text } from '../shared/dom.ts';
-import { rowFields } from './plant-list.ts';
 
 /** A member is undefined if it excludes no plant. */
 export interface View {
@@ -32,15 +31,6 @@ export function hasTag({ tag }: View, plant: Plant): boolean {
 /** Whether the service can search for the text. Accents alone, such as a key that waits for its letter, are none. */
 export function isText(text: string): boolean {
   return !/^[\s\p{M}]*$/u.test(text.normalize('NFKD'));
-}
-
-/** The plants of the view, in pages. */
-export async function* pagesOf(
-  store: PlantStore,
-  view: View,
-  options: Pick<ListOptions<typeof rowFields>, 'after' | 'pageSize' | 'signal' | 'onResponse'>,
-): AsyncGenerator<Plant[], undefined> {
-  yield* store.pages({ ...options, ...view, fields: rowFields });
 }
 
 /** The view as parameters of an address. */

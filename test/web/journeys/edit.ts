@@ -75,7 +75,7 @@ inBrowser('an unsaved edit stays with its plant', async (t) => {
   await title.waitFor({ state: 'hidden' });
 
   await search('vulgaris', ['Thymus vulgaris']);
-  await title.getByText('“Ficus lyrata” is not in this list. Save or cancel').waitFor();
+  await title.getByText('“Ficus lyrata” is not among these plants. Save or cancel').waitFor();
   await page.getByRole('group', { name: 'Ficus lyrata' }).waitFor();
   const above = await places();
   assert.ok(above.endPx <= above.rowPx, 'it covers no other plant');

@@ -154,5 +154,16 @@ inBrowser('an export that was edited is taken back, and an import is undone as o
   await page.locator('.toast').getByRole('button', { name: 'Undo' }).click();
   await toast(page, 'Undid the import of 2 plants.').waitFor();
   await assertNames(page, shelfNames);
+
+  await choose(page, 'plants.csv', 'name\nOak\n');
+  await submit(page).click();
+  await done(page, 'Added 1 plant.');
+  await page.locator('#import-hide').click();
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  assert.equal(await page.locator('.offer').count(), 0, 'the dialog offers it');
+  await page.getByRole('button', { name: 'Undo the last import' }).click();
+  await page.locator('#import-reading').getByText('Undid the import of 1 plant.').waitFor();
+  await page.locator('#import-cancel:focus').click();
+  await assertNames(page, shelfNames);
   assert.deepEqual(errors, []);
 });

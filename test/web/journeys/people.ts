@@ -4,8 +4,10 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
-import { openPeople, press } from '../actions.ts';
-import { inBrowser, openStore, shelfNames } from '../store.ts';
+import { startApp } from '../../support/app.ts';
+import { openPage } from '../../support/browser.ts';
+import { assertNames, openPeople, openSharing, press, scan } from '../actions.ts';
+import { browser, inBrowser, openStore, shelfNames } from '../store.ts';
 
 const copied = async (page: Page) => String(await page.evaluate('navigator.clipboard.readText()'));
 
@@ -15,11 +17,19 @@ inBrowser('a manager invites a user, changes their role, and removes them', asyn
   await page.locator('#people-user').fill(' ann ');
   await press(page, 'Enter');
   await page.locator('#invite-copy:focus').waitFor();
-  await page.getByText('Send this link to “ann”. It works once, until').waitFor();
+  await page
+    .getByText('Send this link to “ann”, or let them scan the code. It works once, until')
+    .waitFor();
   await page.getByText('This link opens only on this computer.').waitFor();
   await press(page, 'Enter');
   await page.getByText('Copied.').waitFor();
-  const [address, invitation = ''] = (await copied(page)).split('#token=');
+  const link = await copied(page);
+  await page.locator('#invite-code svg').waitFor();
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 740 });
+    assert.equal(await scan(page.locator('#invite-code')), link);
+  }
+  const [address, invitation = ''] = link.split('#token=');
   assert.equal(address, `${app.address}/`);
   const { json } = await app.call('POST', '/tokens', { token: invitation });
   const { token: ann, scopes: granted } = json as { token: string; scopes: string[] };
@@ -45,7 +55,7 @@ inBrowser('a manager invites a user, changes their role, and removes them', asyn
   await press(page, 'Enter');
   await page.getByLabel('Who gets their 1 plant').fill('bob');
   await press(page, 'Enter');
-  await page.getByText('“ann” or “bob” is not a user of this store.').waitFor();
+  await page.getByText('The store has no user with this name. Name another.').waitFor();
   await page.locator('#remove-plants-to:focus').fill('ann');
   await press(page, 'Enter');
   await page.getByText('The user cannot get their own plants.').waitFor();
@@ -68,7 +78,10 @@ inBrowser(
     const { page, app, token } = await openStore(t, { access: { scopes } });
     await app.token('class');
     await openPeople(page);
-    await page.locator('#people-user').fill('class');
+    await page.locator('#people-user').fill('..');
+    await press(page, 'Enter');
+    await page.getByText('The page cannot use the name “..”.').waitFor();
+    await page.locator('#people-user:focus').fill('class');
     await page.locator('#people-rights').selectOption('only see plants');
     await page.locator('#people-expiresAt').selectOption('for 30 days');
     await page.locator('#people-uses').fill('101');
@@ -113,7 +126,50 @@ inBrowser('a manager is invited as one, and members have no list of people', asy
   assert.deepEqual(granted, [...scopes]);
   assert.equal((await app.call('GET', '/users', { token })).status, 200);
 
-  const member = await openStore(t, { access: { scopes: ['plants:read'] } });
+  const member = await openStore(t, { access: { scopes, role: 'member' } });
   await member.page.locator('#who').click();
   assert.equal(await member.page.getByRole('button', { name: 'People' }).count(), 0);
+});
+
+inBrowser('a colleague joins by the code, on a network without HTTPS, and shares', async (t) => {
+  const app = await startApp(t);
+  const manager = await app.token('alice', { role: 'manager', scopes });
+  const shop = app.address.replace('127.0.0.1', 'shop.example');
+  const { page } = await openPage(await browser(), `${shop}/#token=${manager}`);
+  t.after(() => page.context().close());
+  await openPeople(page);
+  await page.locator('#people-user').fill('ann');
+  await press(page, 'Enter');
+  await page.locator('#invite-copy:focus').waitFor();
+  assert.equal(await page.locator('#invite-local').isVisible(), false);
+  await press(page, 'Enter');
+  await page.getByText('Copied.').waitFor();
+  const link = (await scan(page.locator('#invite-code'))) ?? '';
+  assert.ok(link.startsWith(`${shop}/#token=plant_`));
+  await page.getByRole('button', { name: 'Done' }).click();
+  await press(page, 'Control+v');
+  assert.equal(await page.locator('#people-user').inputValue(), link);
+  const phone = await (await browser()).newContext({ viewport: { width: 360, height: 740 } });
+  t.after(() => phone.close());
+  const guest = await phone.newPage();
+  await guest.goto(link);
+  await guest.getByRole('button', { name: 'Join' }).click();
+  await guest.getByRole('button', { name: 'Add your first plant' }).click();
+  await guest.getByRole('textbox', { name: 'Name' }).fill('Of ann');
+  await press(guest, 'Enter');
+  await assertNames(guest, ['Of ann']);
+  await press(guest, 'Escape');
+  await openSharing(guest);
+  await guest.getByLabel('Everyone, including people who join later').check();
+  await guest.locator('#sharing-submit').click();
+  await guest.getByText('Everyone in this store can see all your plants').waitFor();
+  await press(page, 'Escape');
+  await assertNames(page, ['Of ann']);
+  assert.equal(await page.locator('#rows .owner').innerText(), 'ann');
+
+  await openPeople(page);
+  await page.getByRole('button', { name: 'Remove ann' }).click();
+  await page.locator('#remove-submit').click();
+  await page.getByText('Removed “ann”. Their plants belong to “alice” now.').waitFor();
+  await guest.locator('#connection-title').getByText('Your token no longer works.').waitFor();
 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { until } from '../../support/until.ts';
-import { assertNames, press } from '../actions.ts';
+import { assertNames, holdResponse, press } from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser(
@@ -54,6 +54,20 @@ inBrowser(
     assert.deepEqual(errors, []);
   },
 );
+
+inBrowser('a tag that is chosen before a search begins takes its place', async (t) => {
+  const { page } = await openStore(t);
+  const { sent, release } = await holdResponse(page, '**/plants?*sort=name*');
+  await page.getByRole('button', { name: 'Name', exact: true }).click();
+  await sent;
+  const box = page.getByRole('combobox', { name: 'Search names and tags' });
+  await box.fill('her');
+  await page.getByRole('option', { name: 'herbs' }).click();
+  await release();
+  await assertNames(page, ['Thymus vulgaris']);
+  assert.equal(new URL(page.url()).hash, '#tag=herbs&sort=name');
+  assert.equal(await box.inputValue(), '');
+});
 
 inBrowser('a tag below the search box becomes a filter, which is exact', async (t) => {
   const tags = ['Herbs', 'herbs', 'herbs', 'shrubs', 'öl', ''];

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
+import { scopes } from '../../../src/access/access.ts';
 import { until } from '../../support/until.ts';
 import { toast } from '../actions.ts';
 import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
@@ -22,7 +23,7 @@ const keptIn = (page: Page) =>
 
 /** A device on which alice signs in with a token that she pastes, and stays. */
 async function setUp(t: TestContext) {
-  const opened = await openStore(t);
+  const opened = await openStore(t, { access: { scopes } });
   const device = await (await browser()).newContext();
   t.after(() => device.close());
   const page = await device.newPage();
@@ -110,6 +111,20 @@ inBrowser('tabs that open at once on a later day get the same next token', async
   assert.deepEqual(await tokensOf(opened), active, 'the same day has no other token');
 });
 
+inBrowser('signing out ends what the device keeps, whichever token the tab has', async (t) => {
+  const opened = await setUp(t);
+  const { page, token } = opened;
+  await page.evaluate(`location.hash = 'token=${token}'`); // the same user, in this tab alone
+  await until('the tab has the token', () =>
+    page.evaluate(`sessionStorage.getItem('plant-store.token /') === '${token}'`),
+  );
+  await page.locator('#who').click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.equal(await keptIn(page), null);
+  assert.deepEqual(await tokensOf(opened), []);
+});
+
 inBrowser(
   'a device that is signed out from elsewhere asks, and keeps what was typed',
   async (t) => {
@@ -121,8 +136,12 @@ inBrowser(
       await app.call('DELETE', `/tokens/${id}`, { token });
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Your token no longer works' }).waitFor();
-    await page.locator('#renew-token').fill(token);
+    const json = { invitation: {} };
+    const { json: invited } = await app.call('POST', '/users/alice/tokens', { token, json });
+    const link = `${app.address}/#token=${(invited as { token: string }).token}`;
+    await page.locator('#renew-token').fill(link);
     await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Join' }).click();
     await page.locator('#add-done').getByText('Added “Typed”').waitFor();
     await until('the device stays signed in', async () => (await tokensOf(opened)).length === 1);
   },

@@ -85,7 +85,7 @@ inBrowser('a token that cannot share shows the shares, and how to get one that c
   await page.getByRole('combobox', { name: 'What carol can do' }).waitFor();
 });
 
-inBrowser('a new token grants no more than the one of the page, and can get lost', async (t) => {
+inBrowser('a new token grants no more than the one of the page, and cannot get lost', async (t) => {
   const { page } = await openStore(t, {
     access: { scopes: ['plants:read'], expiresAtMs: Date.now() + 40 * dayMs },
   });
@@ -104,9 +104,8 @@ inBrowser('a new token grants no more than the one of the page, and can get lost
   await page.getByRole('checkbox').check();
   await loseResponse(page, '**/tokens');
   await page.locator('#tokens-submit').click();
-  await page.getByRole('alert').getByText('did not confirm that it created the token.').waitFor();
-  await page.getByRole('button', { name: 'Revoke lost' }).waitFor();
-  assert.equal(await page.locator('#tokens-label').inputValue(), 'lost');
+  await page.locator('#tokens-copy').waitFor();
+  await page.getByRole('button', { name: 'Revoke lost' }).waitFor(); // one token
 });
 
 inBrowser('a user who adds plants before they are removed still needs an heir', async (t) => {

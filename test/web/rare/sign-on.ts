@@ -24,9 +24,12 @@ inBrowser('a person who signed in is not offered to create a token', async (t) =
   await signInAtProvider(page, 'alice');
   const openTokens = async () => {
     await page.locator('#who').click();
+    await page.locator('#tokens-open').waitFor();
+    const canStay = await page.locator('#stay').isVisible();
     await page.locator('#tokens-open').click();
+    return canStay;
   };
-  await openTokens();
+  assert.equal(await openTokens(), false, 'the provider decides how long the person stays');
   await page.getByText('You cannot create tokens, because you signed in with an').waitFor();
   assert.equal(await page.locator('#tokens-form').isVisible(), false);
   assert.deepEqual(await violations(page), []);
@@ -37,7 +40,7 @@ inBrowser('a person who signed in is not offered to create a token', async (t) =
   await page.evaluate(`location.hash = 'token=${ours}'`); // another token of the same user
   await page.waitForURL(`${app.address}/`);
   await until('it is used', async () => (await tokenOf(page)) === ours);
-  await openTokens();
+  assert.equal(await openTokens(), true);
   await page.locator('#tokens-label').waitFor();
   assert.equal(await page.locator('#tokens-refused').isVisible(), false);
   assert.deepEqual(ourErrors(), []);
