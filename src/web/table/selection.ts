@@ -87,7 +87,7 @@ export async function selectAll(): Promise<void> {
   if (list !== all || !all.isComplete || !select(all.plants)) return;
   const others = all.count - selected.size;
   if (others > 0)
-    toast(`You can only see ${countOf(others, 'plant')} of them, so these are not selected.`);
+    toast(`Not selected, because you can only see them: ${countOf(others, 'plant')}.`);
 }
 
 function refuse(): void {

@@ -13,6 +13,7 @@ import {
   sharesOf,
   switchTab,
   tabTo,
+  toast,
 } from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
@@ -117,6 +118,11 @@ inBrowser('plants of others are told apart, not changed, and leave with their sh
   assert.deepEqual(await owners.allInnerTexts(), ['alice', 'alice', 'alice', 'alice', 'bob']);
   assert.equal(await page.locator('#rows').getByRole('checkbox').count(), 4);
   assert.equal(await page.getByRole('button', { name: 'Edit Of bob' }).count(), 0);
+  await page.getByRole('checkbox', { name: 'Select Aloe' }).click();
+  await page.getByRole('button', { name: 'Select all 5' }).click();
+  await toast(page, 'Not selected, because you can only see them: 1 plant.').waitFor();
+  await page.getByText('4 plants selected').waitFor();
+  await press(page, 'Escape');
   await page.locator('#rows').getByText('Of bob').click();
   await page.locator('#plant-steps').getByText('Added').waitFor();
   await page.locator('#plant-facts').getByText('bob', { exact: true }).waitFor();
