@@ -204,7 +204,9 @@ const Token = Type.Object(
     scopes: Type.Array(Scope, { description: 'The operations that the token allows.' }),
     expiresAt: Type.Optional(Time('When the token expires (RFC 3339). Absent if it never does.')),
     renewableUntil: Type.Optional(
-      Time('The latest expiry of a token that takes its place. Absent if it is that of the token.'),
+      Time(
+        'The latest expiry of a token that takes its place. Absent if it is that of the token. Of an invitation: when the tokens that it creates expire. Absent if they do not.',
+      ),
     ),
     invitation: Invitation,
   },

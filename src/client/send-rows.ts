@@ -41,6 +41,8 @@ export interface ImportOutcome extends Done {
   status: 'added' | 'already added' | 'updated' | 'unchanged' | 'refused';
   /** Why the row is refused, and how to fix it. */
   reason?: string | undefined;
+  /** The kind of the problem, if the service refuses the row. */
+  kind?: string | undefined;
 }
 
 /** What an import has done, so that it can be undone. */
@@ -94,7 +96,7 @@ export async function* importPlants({
       return { ...place, status: isReplay ? 'already added' : 'added', id, key, etag };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      return { ...place, status: 'refused', reason: reasonOf(error, plant) };
+      return { ...place, status: 'refused', reason: reasonOf(error, plant), kind: error.kind };
     }
   };
   // Rows with ids come first, because the service assigns larger ids to the others.

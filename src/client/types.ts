@@ -126,7 +126,7 @@ export interface Token {
   scopes: Scope[];
   /** When the token expires (RFC 3339). Absent if it never does. */
   expiresAt?: string;
-  /** The latest expiry of a token that takes its place. Absent if it is that of the token. */
+  /** The latest expiry of a token that takes its place. Absent if it is that of the token. Of an invitation: when the tokens that it creates expire. Absent if they do not. */
   renewableUntil?: string;
   invitation?: Invitation;
 }

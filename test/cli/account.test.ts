@@ -21,8 +21,10 @@ import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { freePort } from '../support/postgres.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
+import { unprivileged, withoutUnprivileged } from '../support/unprivileged.ts';
 import { until } from '../support/until.ts';
 
+const skip = withoutUnprivileged;
 /** Other systems have other programs that open a page. */
 const onLinux = { skip: process.platform !== 'linux' };
 
@@ -165,6 +167,16 @@ describe('somebody who signs in', () => {
     const nowhere = { env: { XDG_CONFIG_HOME: '', HOME: '' }, input: token };
     const { status, stderr } = await run(['login', app().address, '--token-stdin'], nowhere);
     assert.deepEqual([status, stderr.includes('There is no home folder')], [1, true], stderr);
+  });
+
+  it('prevents nobody from using a database who cannot read the profile', { skip }, async (t) => {
+    const { env, login, file } = setUp(t);
+    await login(await app().token('lea'));
+    chmodSync(dirname(file('default')), 0o000);
+    const folder = tempFolder(t);
+    chmodSync(folder, 0o777);
+    const token = await runOk(['token', 'create', 'alice'], { env, cwd: folder, ...unprivileged });
+    assert.match(token, /^plant_\w{58}$/);
   });
 
   it('is warned before a token crosses a network in the clear', async (t) => {

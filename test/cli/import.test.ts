@@ -174,6 +174,7 @@ describe('plants import', { concurrency: 2 }, () => {
     writeFileSync(file, exported.replace('2,Fern,', '2,Bracken,').concat(',Elm,\n'));
     const untold = await importing([file]);
     assert.match(untold.stdout, /^Added 1 plant; 3 rows were refused\.\n$/);
+    assert.match(untold.stderr, /^To change plants that have the id of a row, add --update\.$/m);
     await importing([file, '--undo']);
     const updated = await importing([file, '--update', '--key', 'other']);
     assert.equal(updated.stdout, 'Added 1 plant; updated 1; 2 were unchanged.\n');

@@ -322,6 +322,7 @@ test('the commands about plants print what they did', async (t) => {
     plants restore 7
     plants history 1
     plants history 1 < ^D
+    plants history 1 --json
     plants list --url <url>/other
     plants list --url <url>/plants
     plants list --token plant_0
@@ -386,6 +387,7 @@ test('the commands of people who are signed in print what they did', async (t) =
     user access carol 1
     user invite carol --role manager --uses 101
     user invite carol --role manager --uses 2 --scope plants:read < ^D
+    user invite carol --expires 1d
     user invite carol --expires 8d
     user remove bob
     user remove bob < n

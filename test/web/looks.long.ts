@@ -50,3 +50,48 @@ inBrowser('each menu opens below its button, and inside a wide or narrow window'
     }
   }
 });
+
+inBrowser('nothing moves, and nothing needs a guess', async (t) => {
+  const { page } = await openStore(t, { context: { hasTouch: true, isMobile: true } });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.getByRole('checkbox', { name: 'Select Ficus' }).tap();
+  const nameless = `[...document.querySelectorAll('button')].filter((each) => {
+    const isBare = each.checkVisibility() && each.innerText.trim().length < 2;
+    const texts = [...each.querySelectorAll('span')].filter((span) => span.offsetWidth > 1);
+    return isBare && texts.length === 0 && each.title === '';
+  }).map((each) => each.outerHTML)`;
+  assert.deepEqual(await page.evaluate(nameless), [], 'a bare icon has a title');
+  await page.getByRole('button', { name: 'Clear' }).tap();
+  assert.deepEqual(await page.evaluate(nameless), []);
+  // Phones zoom in on smaller text.
+  const small = `[...document.querySelectorAll('input:not([type=checkbox]), select')]
+    .filter((each) => parseFloat(getComputedStyle(each).fontSize) < 16).map(({ id }) => id)`;
+  assert.deepEqual(await page.evaluate(small), []);
+  await page.getByRole('button', { name: 'Add plant' }).tap();
+  const { y } = await boxOf(page.locator('#add'));
+  await page.locator('#add-submit').tap();
+  await page.getByText('Enter a name of up to').waitFor();
+  assert.equal((await boxOf(page.locator('#add'))).y, y, 'the dialog grows downwards');
+});
+
+inBrowser('the fields of a plant are on the columns of the table', async (t) => {
+  const { page, app } = await openStore(t);
+  const bob = await app.token('bob');
+  for (const owners of ['one', 'two']) {
+    if (owners === 'two') await app.call('POST', '/plants', { token: bob, json: { name: 'Ivy' } });
+    await page
+      .getByRole('columnheader', { name: 'Owner' })
+      .waitFor({ state: owners === 'two' ? 'visible' : 'hidden' });
+    for (const width of [640, 900, 1280, 1920]) {
+      await page.setViewportSize({ width, height: 740 });
+      await page.getByRole('button', { name: 'Edit Ficus' }).click();
+      for (const field of ['name', 'tag']) {
+        const cell = await boxOf(page.locator(`.head .${field}`));
+        const input = await boxOf(page.locator(`#edit-${field}`));
+        const paddingPx = 13; // with the border
+        assert.ok(Math.abs(input.x + paddingPx - cell.x) <= 1, `${field}, ${width} px, ${owners}`);
+      }
+      await page.getByRole('button', { name: 'Cancel' }).click();
+    }
+  }
+});

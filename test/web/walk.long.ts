@@ -4,7 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
@@ -20,23 +19,18 @@ import {
   openPeople,
   openSharing,
   press,
+  scan,
   submit,
   toast,
 } from './actions.ts';
 import { browser, inBrowser } from './store.ts';
 
-/** At which others in the network find this computer. */
-const networkAddress =
-  Object.values(networkInterfaces())
-    .flat()
-    .find((each) => each?.family === 'IPv4' && !each.internal)?.address ?? '127.0.0.1';
-
-/** Starts the service for the first time. Returns the link that it prints, with the address in the network. */
+/** Starts the service for the first time. Returns the link that it prints, at its address in the network. */
 async function firstLink(t: TestContext): Promise<string | undefined> {
   const database = `sqlite:${join(tempFolder(t), 'plants.db')}`;
   const service = await serveOnTerminal(t, ['--host', '0.0.0.0', '--database', database]);
   const [, port, token] = /http:\/\/\S+:(\d+)\/#token=(\w+)/.exec(service?.output() ?? '') ?? [];
-  return port && `http://${networkAddress}:${port}/#token=${token}`;
+  return port && `http://shop.example:${port}/#token=${token}`;
 }
 
 inBrowser(
@@ -79,13 +73,15 @@ async function open(t: TestContext, link: string) {
   return opened;
 }
 
-/** Returns the link to send. */
+/** Returns the link that colleagues get, as a text or from the code on the screen. */
 async function invite(page: Page, user: string): Promise<string> {
   await openPeople(page);
   await page.locator('#people-user').fill(user);
   await press(page, 'Enter');
   await page.locator('#invite-copy:focus').waitFor();
+  await page.locator('#invite-code svg').waitFor();
   const link = await page.locator('#invite-link').innerText();
+  assert.equal(await scan(page.locator('#invite-code')), link);
   await page.getByRole('button', { name: 'Done' }).click();
   await page.locator('#people-close').click();
   return link;

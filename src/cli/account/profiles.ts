@@ -28,7 +28,7 @@ export function profileFlag() {
   });
 }
 
-/** Undefined if there is none. Warns if other users can read it. */
+/** Undefined if this user can read none, as with sudo and the home folder of somebody else. Warns if others can read it. */
 export async function readProfile(name: string): Promise<Profile | undefined> {
   const file = fileOf(name);
   if (file === undefined) return undefined;
@@ -40,7 +40,7 @@ export async function readProfile(name: string): Promise<Profile | undefined> {
     }
     return profileIn(await handle.readFile('utf8'), file);
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(systemCode(error) ?? '')) return undefined;
+    if (['ENOENT', 'ENOTDIR', 'EACCES'].includes(systemCode(error) ?? '')) return undefined;
     return refuseUnreadable(
       file,
       'Sign in again, or set another folder in XDG_CONFIG_HOME.',

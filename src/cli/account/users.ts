@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Option, type Command } from '@commander-js/extra-typings';
-import { roles } from '../../access/access.ts';
+import { defaultScopes, roles, type Scope } from '../../access/access.ts';
 import type { PlantStore } from '../../client/client.ts';
 import { maxInvitationUses } from '../../access/own-tokens.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
@@ -18,6 +18,9 @@ import {
 import { printError } from '../output.ts';
 import { onService, printRows, serviceCommand } from '../plants/command.ts';
 import { tableOf } from '../terminal.ts';
+
+/** As on the page. */
+const memberScopes: readonly Scope[] = [...defaultScopes, 'shares:write'];
 
 export async function listUsersByService(
   service: PlantStore,
@@ -53,7 +56,7 @@ export function addUserServiceCommands(user: Command): void {
     .addOption(
       new Option(
         '--scope <list>',
-        'scopes of the tokens that it creates, separated by commas',
+        'scopes of its tokens, separated by commas; by default yours, without those of managers for a member',
       ).argParser(parseScopeList),
     )
     .option(
@@ -65,15 +68,19 @@ export function addUserServiceCommands(user: Command): void {
     .option('--expires <duration>', 'how long it can be used, at most 7d', parseDurationMs)
     .action(
       onService(async (store, name, { url, role, scope, uses, expires }) => {
+        const { scopes: own } = await store.token();
+        const usual = own.filter((one) => role === 'manager' || memberScopes.includes(one));
         const expiresAt = formatTimestamp(expires && Date.now() + expires);
         const invitation = { uses, ...(expiresAt !== undefined && { expiresAt }) };
-        const terms = { invitation, ...(scope !== undefined && { scopes: scope }) };
+        const terms = { invitation, scopes: scope ?? usual };
         const key = { idempotencyKey: randomUUID() };
         const created = await store.createTokenFor(name, terms, key);
         if (role !== undefined) await store.setRole(name, role);
         const link = `${url}/#token=${created.token}`;
-        printError(`Invited ${name}, until ${created.expiresAt}. Send them the link.`);
-        if (isOnThisComputer(url)) printError('It opens only on this computer.');
+        const place = isOnThisComputer(url) ? 'It opens only on this computer.' : '';
+        printError(
+          `Until ${created.expiresAt}, whoever uses the link is ${name}. ${place}`.trimEnd(),
+        );
         return { value: { ...created, link }, text: link };
       }),
     );

@@ -169,6 +169,7 @@ async function run(
   using _ = onSignal(() => stop.abort());
   const report = createReport(rows, json === true);
   let recorded: Awaited<ReturnType<typeof beginRun>>;
+  let isIdTaken = false;
   try {
     const { signal } = stop;
     const beforeRetry = (problem: PlantStoreError) => report.waitAfter(problem, signal);
@@ -179,6 +180,7 @@ async function run(
     const outcomes = importPlants({ store, rows, keyOf, added, update, concurrency, signal });
     for await (const outcome of outcomes) {
       report.add(outcome);
+      isIdTaken ||= outcome.kind === 'id-taken';
       const isDone = outcome.status === 'added' || outcome.status === 'updated';
       if (isDone && recorded && !record(file, recorded.run, outcome)) recorded = undefined;
     }
@@ -187,6 +189,8 @@ async function run(
       printError('To undo this import, run the same command with --undo.');
     }
     if (report.counts.refused === 0) return;
+    if (isIdTaken && !update)
+      printError('To change plants that have the id of a row, add --update.');
     printError(`After you fix the file, run the same command ${withKey} to add only what is new.`);
     failWith(1);
   } catch (error) {

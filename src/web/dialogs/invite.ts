@@ -11,7 +11,7 @@ import { newKey } from '../shared/form.ts';
 import { formatTime } from '../shared/format.ts';
 import { qrCode } from '../shared/qr-code.ts';
 import { toast } from '../shared/toast.ts';
-import { isUser, offerUsers } from './known-users.ts';
+import { isUser, offerUsers, refuseName } from './known-users.ts';
 import type { MenuDialog } from './menu-dialog.ts';
 import { expiryOptions } from './tokens-dialog.ts';
 
@@ -55,7 +55,11 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     dialog.form.fault('rights', 'You cannot do this yourself.');
     return;
   }
-  if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  try {
+    if ((await isUser(user)) && !(await confirm(questionAbout(user)))) return;
+  } catch (error) {
+    return refuseName(dialog.form, user, error);
+  }
   const expiresAt = expiryField.value || info?.renewableUntil;
   const uses = usesField.valueAsNumber;
   const terms = { scopes, invitation: { uses }, ...(expiresAt !== undefined && { expiresAt }) };

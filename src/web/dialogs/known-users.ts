@@ -4,7 +4,8 @@
 import type { User } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
 import { can, info, store } from '../session/session.ts';
-import { byId, element } from '../shared/dom.ts';
+import { byId, element, sentence } from '../shared/dom.ts';
+import type { Form } from '../shared/form.ts';
 
 /** The service counts the plants of each. More names are of no use in a field. */
 const maxOffered = 200;
@@ -41,4 +42,10 @@ export async function isUser(name: string): Promise<boolean | undefined> {
     if (isProblem(error, 'user-not-found')) return false;
     throw error;
   }
+}
+
+/** Shows that the client has refused a name, because no URL can contain it. Throws other errors. */
+export function refuseName(form: Form, user: string, error: unknown): void {
+  if (!(error instanceof RangeError)) throw error;
+  form.fault('user', sentence`The page cannot use the name “${user}”.`);
 }

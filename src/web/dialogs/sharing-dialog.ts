@@ -5,7 +5,7 @@ import type { Share, ShareAccess, Token } from '../../client/client.ts';
 import { can, store } from '../session/session.ts';
 import { byId, element, sentence, setText, type Text } from '../shared/dom.ts';
 import { refreshPlants } from '../table/plants.ts';
-import { isUser, offerUsers } from './known-users.ts';
+import { isUser, offerUsers, refuseName } from './known-users.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
 const accessTexts: Record<ShareAccess, string> = {
@@ -41,12 +41,7 @@ export const sharingDialog = new MenuDialog('sharing', {
       if (userField.value === typed) userField.value = '';
       return typed === user ? done : sentence`${done} The spaces around the name were removed.`;
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      // The client refuses names that no URL can contain.
-      sharingDialog.form.fault(
-        'user',
-        sentence`The page cannot share with a user called “${user}”.`,
-      );
+      refuseName(sharingDialog.form, user, error);
     }
   },
 });

@@ -32,8 +32,10 @@ export const tokensDialog = new MenuDialog('tokens', {
   },
   read: () => store.listTokens(),
   draw(tokens) {
-    const active = tokens.filter(({ state }) => state === 'active');
-    const ended = tokens.filter(({ state }) => state !== 'active');
+    const isActive = ({ state, invitation }: OwnToken) =>
+      state === 'active' && invitation?.uses !== 0;
+    const active = tokens.filter(isActive);
+    const ended = tokens.filter((token) => !isActive(token));
     active.sort((one, other) => Number(other.current) - Number(one.current));
     drawEntries('tokens-active', active, activeEntry);
     drawEntries('tokens-ended', ended, (token) => entryOf(titleOf(token), factsOf(token)));
@@ -121,15 +123,18 @@ function questionAbout(token: OwnToken): Question {
 }
 
 /** What a token is called: its label, or when it was created. */
-function titleOf({ label, createdAt }: OwnToken): string {
-  return label === '' ? `Created ${formatTime(createdAt)}` : label;
+function titleOf({ label, createdAt, invitation }: OwnToken): string {
+  if (label !== '') return label;
+  return `${invitation === undefined ? 'Created' : 'Invitation of'} ${formatTime(createdAt)}`;
 }
 
 /** What the list shows about a token, besides its label. */
 function factsOf(token: OwnToken): string[] {
   const { id, label, scopes, createdAt, expiresAt, revokedAt, lastUsedAt, state, current } = token;
+  const { invitation } = token;
   const facts = [rightsText(scopes)];
   if (label !== '') facts.push(`created ${formatTime(createdAt)}`);
+  if (invitation?.uses === 0) return [...facts, 'used'];
   const expiry = state === 'expired' ? 'expired' : 'valid until';
   if (revokedAt !== undefined) facts.push(`revoked ${formatTime(revokedAt)}`);
   else if (expiresAt !== undefined) facts.push(`${expiry} ${formatTime(expiresAt)}`);

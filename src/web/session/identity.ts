@@ -23,8 +23,9 @@ export function showIdentity(granted: Token, { isOfService, isKept }: TokenOfPag
   show('who');
   show('stay', !isKept);
   // The service refuses to create tokens with those of an identity provider.
-  const rights = [...scopes, ...(isOfService ? ['tokens:create'] : [])];
-  document.body.dataset['rights'] = rights.join(' '); // controls.css hides what needs others
+  const rights = new Set<string>(isOfService ? [...scopes, 'tokens:create'] : scopes);
+  if (role === 'member') rights.delete('users:write'); // it is for managers
+  document.body.dataset['rights'] = [...rights].join(' '); // controls.css hides what needs others
   setFacts('identity-facts', {
     User: user,
     Store: name,

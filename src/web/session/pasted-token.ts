@@ -51,7 +51,12 @@ export function questionAbout(before: Token, next: Token): Question {
   const current = sentence`You are signed in as “${before.user}” in the store “${before.store}”.`;
   if (next.invitation !== undefined) {
     const others = 'Cancel to leave the invitation for another device or person.';
-    return { title: titleOf(next), text: joined([current, others], ' '), action: 'Join' };
+    return {
+      title: titleOf(next),
+      text: joined([current, others], ' '),
+      action: 'Join',
+      isSafe: true,
+    };
   }
   return {
     title: sentence`Open the store “${next.store}” as “${next.user}”?`,

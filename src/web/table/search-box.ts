@@ -32,7 +32,7 @@ input.addEventListener('input', () => {
 input.addEventListener('click', () => open(true));
 input.addEventListener('blur', () => open(false));
 input.addEventListener('keydown', keyPressed);
-listbox.addEventListener('pointerdown', (event) => event.preventDefault()); // the box keeps the focus
+listbox.addEventListener('mousedown', (event) => event.preventDefault()); // the box keeps the focus
 listbox.addEventListener('click', ({ target }) => {
   const at = [...listbox.children].findIndex(
     (each) => target instanceof Node && each.contains(target),

@@ -50,7 +50,10 @@ inBrowser('an invitation is used with a press, once, also if its response is los
   await page.getByRole('heading', { name: 'No plants yet' }).waitFor();
   assert.equal(await uses(), 0);
   assert.equal(await page.evaluate('location.hash'), '');
-  await page.locator('#who').getByText('bob').waitFor();
+  await page.locator('#who').click();
+  await page.locator('#tokens-open').click();
+  await page.locator('#tokens-active').getByText('this page').waitFor();
+  assert.equal(await page.locator('#tokens-active li').count(), 1, 'the invitation has ended');
   assert.deepEqual(
     errors.filter((error) => !error.startsWith('Failed to load resource')),
     [],

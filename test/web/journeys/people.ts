@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
 import { startApp } from '../../support/app.ts';
 import { openPage } from '../../support/browser.ts';
-import { openPeople, press, scan } from '../actions.ts';
+import { assertNames, openPeople, openSharing, press, scan } from '../actions.ts';
 import { browser, inBrowser, openStore, shelfNames } from '../store.ts';
 
 const copied = async (page: Page) => String(await page.evaluate('navigator.clipboard.readText()'));
@@ -78,7 +78,10 @@ inBrowser(
     const { page, app, token } = await openStore(t, { access: { scopes } });
     await app.token('class');
     await openPeople(page);
-    await page.locator('#people-user').fill('class');
+    await page.locator('#people-user').fill('..');
+    await press(page, 'Enter');
+    await page.getByText('The page cannot use the name “..”.').waitFor();
+    await page.locator('#people-user:focus').fill('class');
     await page.locator('#people-rights').selectOption('only see plants');
     await page.locator('#people-expiresAt').selectOption('for 30 days');
     await page.locator('#people-uses').fill('101');
@@ -123,30 +126,50 @@ inBrowser('a manager is invited as one, and members have no list of people', asy
   assert.deepEqual(granted, [...scopes]);
   assert.equal((await app.call('GET', '/users', { token })).status, 200);
 
-  const member = await openStore(t, { access: { scopes: ['plants:read'] } });
+  const member = await openStore(t, { access: { scopes, role: 'member' } });
   await member.page.locator('#who').click();
   assert.equal(await member.page.getByRole('button', { name: 'People' }).count(), 0);
 });
 
-inBrowser(
-  'a link is copied and scanned on the network of a shop, which has no HTTPS',
-  async (t) => {
-    const app = await startApp(t);
-    const manager = await app.token('alice', { role: 'manager', scopes });
-    const shop = app.address.replace('127.0.0.1', 'shop.example');
-    const { page } = await openPage(await browser(), `${shop}/#token=${manager}`);
-    t.after(() => page.context().close());
-    await openPeople(page);
-    await page.locator('#people-user').fill('ann');
-    await press(page, 'Enter');
-    await page.locator('#invite-copy:focus').waitFor();
-    assert.equal(await page.locator('#invite-local').isVisible(), false);
-    await press(page, 'Enter');
-    await page.getByText('Copied.').waitFor();
-    const link = (await scan(page.locator('#invite-code'))) ?? '';
-    assert.ok(link.startsWith(`${shop}/#token=plant_`));
-    await page.getByRole('button', { name: 'Done' }).click();
-    await press(page, 'Control+v');
-    assert.equal(await page.locator('#people-user').inputValue(), link);
-  },
-);
+inBrowser('a colleague joins by the code, on a network without HTTPS, and shares', async (t) => {
+  const app = await startApp(t);
+  const manager = await app.token('alice', { role: 'manager', scopes });
+  const shop = app.address.replace('127.0.0.1', 'shop.example');
+  const { page } = await openPage(await browser(), `${shop}/#token=${manager}`);
+  t.after(() => page.context().close());
+  await openPeople(page);
+  await page.locator('#people-user').fill('ann');
+  await press(page, 'Enter');
+  await page.locator('#invite-copy:focus').waitFor();
+  assert.equal(await page.locator('#invite-local').isVisible(), false);
+  await press(page, 'Enter');
+  await page.getByText('Copied.').waitFor();
+  const link = (await scan(page.locator('#invite-code'))) ?? '';
+  assert.ok(link.startsWith(`${shop}/#token=plant_`));
+  await page.getByRole('button', { name: 'Done' }).click();
+  await press(page, 'Control+v');
+  assert.equal(await page.locator('#people-user').inputValue(), link);
+  const phone = await (await browser()).newContext({ viewport: { width: 360, height: 740 } });
+  t.after(() => phone.close());
+  const guest = await phone.newPage();
+  await guest.goto(link);
+  await guest.getByRole('button', { name: 'Join' }).click();
+  await guest.getByRole('button', { name: 'Add your first plant' }).click();
+  await guest.getByRole('textbox', { name: 'Name' }).fill('Of ann');
+  await press(guest, 'Enter');
+  await assertNames(guest, ['Of ann']);
+  await press(guest, 'Escape');
+  await openSharing(guest);
+  await guest.getByLabel('Everyone, including people who join later').check();
+  await guest.locator('#sharing-submit').click();
+  await guest.getByText('Everyone in this store can see all your plants').waitFor();
+  await press(page, 'Escape');
+  await assertNames(page, ['Of ann']);
+  assert.equal(await page.locator('#rows .owner').innerText(), 'ann');
+
+  await openPeople(page);
+  await page.getByRole('button', { name: 'Remove ann' }).click();
+  await page.locator('#remove-submit').click();
+  await page.getByText('Removed “ann”. Their plants belong to “alice” now.').waitFor();
+  await guest.locator('#connection-title').getByText('Your token no longer works.').waitFor();
+});

@@ -29,7 +29,7 @@ inBrowser('the keyboard alone shares a collection, changes the share, and ends i
   await press(page, 'Enter');
   await page.locator('#sharing-user-fault').getByText('Enter a user name of').waitFor();
   for (const [name, fault] of [
-    ['..', 'The page cannot share with a user called “..”.'],
+    ['..', 'The page cannot use the name “..”.'],
     ['alice', 'You cannot share with yourself.'],
   ] as const) {
     await page.keyboard.insertText(name);
