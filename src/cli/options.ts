@@ -82,11 +82,6 @@ export function parseBaseUrl(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** Whether only programs on this computer can use the address. */
-export function isOnThisComputer(url: string): boolean {
-  return /^(?:localhost|127\..*|\[::1\])$/.test(new URL(url).hostname);
-}
-
 /** For a host without a scheme. */
 function suggestionFor(text: string): string {
   if (!/^(?!https?:)[\w.-]+(?::\d+)?(?:\/[^?#@\s]*)?$/i.test(text)) return '';

@@ -26,6 +26,11 @@ export function addressOf(base: URL, path: Path, query: Query = {}): URL {
   return address;
 }
 
+/** Whether only programs on this computer can use an address. A name can begin like one, as in 127.0.0.1.example. */
+export function isLoopback({ hostname }: URL): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
 // Plain JavaScript can pass anything.
 
 function idSegment(id: unknown): string {

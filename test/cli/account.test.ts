@@ -181,11 +181,11 @@ describe('somebody who signs in', () => {
 
   it('is warned before a token crosses a network in the clear', async (t) => {
     const { run: runHere } = setUp(t);
-    const args = ['login', 'http://nowhere.invalid', '--token-stdin'];
-    assert.match(
-      (await runHere(args, 'plant_x')).stderr,
-      /^Warning: others on the network can read/,
-    );
+    for (const host of ['nowhere.invalid', '127.0.0.1.invalid']) {
+      const args = ['login', `http://${host}`, '--token-stdin'];
+      const { stderr } = await runHere(args, 'plant_x');
+      assert.match(stderr, /^Warning: others on the network can read/, host);
+    }
   });
 
   it('signs out: the token is revoked, or at least forgotten', async (t) => {

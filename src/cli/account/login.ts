@@ -8,8 +8,9 @@ import { hostname } from 'node:os';
 import { InvalidArgumentError, type Command } from '@commander-js/extra-typings';
 import { PlantStore } from '../../client/client.ts';
 import { isProblem } from '../../client/problem.ts';
+import { isLoopback } from '../../client/request.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
-import { defaultUrl, examples, isOnThisComputer, parseBaseUrl } from '../options.ts';
+import { defaultUrl, examples, parseBaseUrl } from '../options.ts';
 import { ask, confirm, io, print, printError, readInput } from '../output.ts';
 import {
   connectedCommand,
@@ -78,7 +79,7 @@ async function login(address: string | undefined, options: LoginOptions): Promis
   const text = await readSecret(options);
   const given = tokenIn(text);
   const url = address ?? (await addressFor(text, options));
-  if (url.startsWith('http:') && !isOnThisComputer(url)) {
+  if (url.startsWith('http:') && !isLoopback(new URL(url))) {
     printError(
       `Warning: others on the network can read what is sent to ${url}. Use https if the service has it.`,
     );

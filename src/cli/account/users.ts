@@ -5,16 +5,10 @@ import { randomUUID } from 'node:crypto';
 import { Option, type Command } from '@commander-js/extra-typings';
 import { defaultScopes, roles, type Scope } from '../../access/access.ts';
 import type { PlantStore } from '../../client/client.ts';
+import { isLoopback } from '../../client/request.ts';
 import { maxInvitationUses } from '../../access/own-tokens.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
-import {
-  integer,
-  isOnThisComputer,
-  parseDurationMs,
-  parseId,
-  parseName,
-  parseScopeList,
-} from '../options.ts';
+import { integer, parseDurationMs, parseId, parseName, parseScopeList } from '../options.ts';
 import { printError } from '../output.ts';
 import { onService, printRows, serviceCommand } from '../plants/command.ts';
 import { tableOf } from '../terminal.ts';
@@ -77,7 +71,7 @@ export function addUserServiceCommands(user: Command): void {
         const created = await store.createTokenFor(name, terms, key);
         if (role !== undefined) await store.setRole(name, role);
         const link = `${url}/#token=${created.token}`;
-        const place = isOnThisComputer(url) ? 'It opens only on this computer.' : '';
+        const place = isLoopback(new URL(url)) ? 'It opens only on this computer.' : '';
         printError(
           `Until ${created.expiresAt}, whoever uses the link is ${name}. ${place}`.trimEnd(),
         );

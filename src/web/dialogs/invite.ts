@@ -3,8 +3,9 @@
  * sent the link.
  */
 import type { Scope, Token, User } from '../../client/client.ts';
+import { isLoopback } from '../../client/request.ts';
 import { info, store } from '../session/session.ts';
-import { isLoopback, serviceUrl } from '../session/connection.ts';
+import { serviceUrl } from '../session/connection.ts';
 import { confirm } from '../shared/confirm.ts';
 import { byId, copy, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { newKey } from '../shared/form.ts';
@@ -34,7 +35,7 @@ onPress('invite-copy-text', () => tellCopied(message));
 onPress('invite-share', () => navigator.share({ text: message }));
 show('invite-share', 'share' in navigator);
 // The link is for other devices too.
-show('invite-local', isLoopback);
+show('invite-local', isLoopback(serviceUrl));
 onPress('invite-hide', () => {
   [link, message] = ['', ''];
   showInvitation();

@@ -3,7 +3,8 @@
  * are beside the dialog and visible only in print. labels.css draws them from the measures that are set here.
  */
 import type { Plant } from '../../client/client.ts';
-import { isLoopback, serviceUrl } from '../session/connection.ts';
+import { isLoopback } from '../../client/request.ts';
+import { serviceUrl } from '../session/connection.ts';
 import { store } from '../session/session.ts';
 import { byId, element, setText, show } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
@@ -52,7 +53,7 @@ let labels: HTMLElement[] = [];
 let hasMore = false;
 let opened = new AbortController();
 
-show('labels-local', isLoopback);
+show('labels-local', isLoopback(serviceUrl));
 const form = new Form('labels', async () => print());
 byId('labels-form', HTMLFormElement).addEventListener('input', draw);
 dialog.addEventListener('close', () => {

@@ -10,8 +10,6 @@ import { announce } from '../shared/toast.ts';
 
 /** The address of the service, with its path prefix: that of this page. */
 export const serviceUrl = new URL('.', location.href);
-/** Whether other devices cannot open this address. */
-export const isLoopback = /^(?:localhost|127\..*|\[::1\])$/.test(serviceUrl.hostname);
 
 /** Aborts before the page is loaded again for another user: nothing that was begun for this one continues. */
 export const leaving = new AbortController();

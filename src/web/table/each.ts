@@ -3,6 +3,7 @@
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
+import { leaving } from '../session/connection.ts';
 import { element, inNextFrame, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { offer, toast } from '../shared/toast.ts';
@@ -11,7 +12,7 @@ const concurrency = 8;
 let running = 0;
 
 addEventListener('beforeunload', (event) => {
-  if (running > 0) event.preventDefault(); // the browser asks
+  if (running > 0 && !leaving.signal.aborted) event.preventDefault(); // the browser asks
 });
 
 /** What is done, as in "Deleting", "deleted". */
@@ -47,7 +48,7 @@ export async function forEach<P extends { name: string }>(
   try {
     await Array.fromAsync(
       inParallel(plants, concurrency, async (plant) => {
-        if (isStopped) return;
+        if (isStopped || leaving.signal.aborted) return;
         const failure = await failureOf(work(plant));
         if (failure !== undefined) failures.push(failure);
         left--;

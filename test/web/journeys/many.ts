@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
-import { assertNames, press, promisedMs, toast } from '../actions.ts';
+import { assertNames, deleteChosen, holdResponse, press, promisedMs, toast } from '../actions.ts';
 import { inBrowser, openStore, type OpenStore } from '../store.ts';
 
 /** A store whose first plants are 300 ivies in two beds, by turns, and the others ferns. */
@@ -133,4 +133,21 @@ inBrowser('tags 300 plants, and gives all of them back their tags', async (t) =>
     errors.filter((error) => !error.includes('status of 412')),
     [],
   );
+});
+
+inBrowser('signing out stops what is done with many plants, and does not ask', async (t) => {
+  const { page } = await openIvies(t, 40);
+  await page.getByRole('checkbox', { name: 'Select all rows' }).click();
+  const { sent } = await holdResponse(page, '**/plants/1');
+  await deleteChosen(page);
+  await sent;
+  const questions: string[] = [];
+  page.on('dialog', (dialog) => {
+    questions.push(dialog.type());
+    void dialog.accept();
+  });
+  await page.locator('#who').click();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
+  assert.deepEqual(questions, []);
 });
