@@ -52,7 +52,7 @@ export function either<A, B, Args extends unknown[]>(
     }
     return inItsDatabase.apply(this, args).catch((error: unknown) => {
       if (!(error instanceof NoDatabase) || isFrom(this, 'database', 'cli', 'env')) throw error;
-      const advice = 'To use a service, sign in with "npx plant-store login".';
+      const advice = 'To use a service, sign in with "npx plant-store login", or set --url.';
       throw new NoDatabase(`${error.message} ${advice}`, { cause: error });
     });
   };
