@@ -126,6 +126,9 @@ export async function explained<T>(url: string, work: () => Promise<T>): Promise
   try {
     return await work();
   } catch (error) {
+    if (error instanceof RangeError) {
+      throw new Refusal(printable(error.message)); // no URL can contain a name such as ".."
+    }
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
   }

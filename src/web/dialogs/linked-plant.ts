@@ -16,6 +16,7 @@ export async function openLinkedPlant(): Promise<void> {
   if (linked === undefined || !can('plants:read')) return;
   const id = Number(linked);
   const plant = Number.isSafeInteger(id) && id > 0 ? await readPlant(id) : undefined;
+  if (hashParameter('plant') !== linked) return; // another link came meanwhile
   if (plant !== undefined) return openPlant(plant);
   withoutParameter('plant');
   toast(`There is no plant with the id ${linked}, or it is not shared with you.`);
