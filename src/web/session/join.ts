@@ -4,7 +4,7 @@
  */
 import type { NewToken, Token } from '../../client/client.ts';
 import { byId, sentence, setText, type Text } from '../shared/dom.ts';
-import { Form } from '../shared/form.ts';
+import { Form, newKey } from '../shared/form.ts';
 import { rightsText } from '../shared/format.ts';
 import { recall, remember, type Keeper } from '../shared/remember.ts';
 import { connect, serviceUrl } from './connection.ts';
@@ -59,7 +59,7 @@ export async function redeem(
     invitation: id,
     keeper,
     terms: keeper === 'device' ? deviceTerms(renewableUntil) : { label: deviceName() },
-    idempotencyKey: crypto.getRandomValues(new Uint8Array(16)).toHex(),
+    idempotencyKey: newKey(),
   };
   remember(pendingKey, JSON.stringify(pending));
   try {

@@ -6,7 +6,7 @@ import { PlantStoreError, type Invitation, type Scope, type Token } from '../../
 import { setNotice } from '../shared/banner.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
 import { byId, hashParameter, onPress, setText, show, withoutParameter } from '../shared/dom.ts';
-import { Form } from '../shared/form.ts';
+import { Form, newKey } from '../shared/form.ts';
 import { recall, remember, type Keeper } from '../shared/remember.ts';
 import { toast } from '../shared/toast.ts';
 import { connect, leaving, serviceUrl, waiting } from './connection.ts';
@@ -252,10 +252,8 @@ async function enterInvited(link: string, granted: Token, { uses }: Invitation):
 async function stay(): Promise<void> {
   if (info === undefined) return; // the person has not joined yet
   const { expiresAt, renewableUntil = expiresAt } = info;
-  const idempotencyKey = crypto.getRandomValues(new Uint8Array(16)).toHex();
-  const { token: created } = await store.createToken(deviceTerms(renewableUntil), {
-    idempotencyKey,
-  });
+  const options = { idempotencyKey: newKey() };
+  const { token: created } = await store.createToken(deviceTerms(renewableUntil), options);
   await Promise.all([keepToken(created), enter(created)]);
   toast(
     isKept() ? 'You stay signed in on this device.' : 'The browser lets the page keep no token.',
