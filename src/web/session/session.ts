@@ -252,8 +252,8 @@ async function enterInvited(link: string, granted: Token, { uses }: Invitation):
 async function stay(): Promise<void> {
   if (info === undefined) return; // the person has not joined yet
   const { expiresAt, renewableUntil = expiresAt } = info;
-  const options = { idempotencyKey: newKey() };
-  const { token: created } = await store.createToken(deviceTerms(renewableUntil), options);
+  const terms = deviceTerms(renewableUntil);
+  const { token: created } = await store.createToken(terms, { idempotencyKey: newKey() });
   await Promise.all([keepToken(created), enter(created)]);
   toast(
     isKept() ? 'You stay signed in on this device.' : 'The browser lets the page keep no token.',
