@@ -3,6 +3,7 @@
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
+import { isProblem } from '../../client/problem.ts';
 import { leaving } from '../session/connection.ts';
 import { element, inNextFrame, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
@@ -31,7 +32,8 @@ export async function forEach<P extends { name: string }>(
   const bar = element('progress', { max: plants.length, value: 0, ariaLabel: doing });
   const stop = element('button', { type: 'button' }, 'Stop');
   let isStopped = false;
-  stop.addEventListener('click', () => (isStopped = true));
+  // The button can come where "Undo" was: a double click on that must not stop the undo.
+  stop.addEventListener('click', ({ detail }) => (isStopped ||= detail < 2));
   const closeMessage = toast(
     sentence`${doing} ${whatOf(plants)} …`,
     ...(plants.length > 1 ? [stop] : []),
@@ -72,6 +74,7 @@ async function failureOf(work: Promise<Text | undefined>): Promise<Text | undefi
   try {
     return await work;
   } catch (error) {
+    if (isProblem(error, 'precondition-failed')) return 'Somebody has changed it since.';
     if (error instanceof PlantStoreError) return error.detail;
     throw error;
   }
@@ -81,10 +84,11 @@ async function failureOf(work: Promise<Text | undefined>): Promise<Text | undefi
 export function offerUndo(text: Text, undo: () => Promise<void>): void {
   const button = element('button', { type: 'button' }, 'Undo');
   const close = offer(text, button);
-  button.addEventListener('click', () => {
+  const press = () => {
     close();
     void undo();
-  });
+  };
+  button.addEventListener('click', press, { once: true });
 }
 
 /** "“Ficus”", or "2 plants". */
