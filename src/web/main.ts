@@ -2,7 +2,7 @@
  * The page: its parts, and what it shows around the table. docs/how-to/page.md describes what it does, decision 31 why
  * it is built this way.
  */
-import { PlantStoreError, type Plant } from '../client/client.ts';
+import { PlantStoreError } from '../client/client.ts';
 import { textFields } from '../client/types.ts';
 import { openAdd } from './dialogs/add-dialog.ts';
 import { binDialog } from './dialogs/bin-dialog.ts';
@@ -24,18 +24,23 @@ import { clearSelection, drawSelection, selectAll, selectedPlants } from './tabl
 import { drawTable } from './table/table.ts';
 import { parametersOf, textOf } from './table/view.ts';
 
+// Some dialogs are loaded after the first view, which is lighter without them.
+const importDialog = () => import('./files/import-dialog.ts');
+const labelsDialog = () => import('./files/labels-dialog.ts');
+const peopleDialog = () => import('./dialogs/people-dialog.ts');
+
 const buttons = {
   'add-open': openAdd,
   'empty-add': openAdd,
   'bin-open': () => binDialog.open(),
-  'people-open': openPeople,
+  'people-open': async () => (await peopleDialog()).peopleDialog.open(),
   'sharing-open': () => sharingDialog.open(),
   'tokens-open': () => tokensDialog.open(),
-  'import-open': openImport,
-  'empty-import': openImport,
+  'import-open': async () => (await importDialog()).openImport(),
+  'empty-import': async () => (await importDialog()).openImport(),
   'export-csv': () => exportAs('csv'),
   'export-json': () => exportAs('json'),
-  'export-labels': () => openLabels(),
+  'export-labels': async () => (await labelsDialog()).openLabels(),
   'copy-view': copyCurl,
   'filter-clear': () => showOnly({ ...view, tag: undefined }),
   'no-match-clear': () => showOnly({ sort: view.sort }),
@@ -45,7 +50,7 @@ const buttons = {
   'selection-all': selectAll,
   'selection-retag': openRetag,
   'selection-clear': clearSelection,
-  'selection-labels': () => openLabels(selectedPlants()),
+  'selection-labels': async () => (await labelsDialog()).openLabels(selectedPlants()),
   'selection-delete': () => deletePlants(selectedPlants()),
 };
 for (const [id, press] of Object.entries(buttons)) onPress(id, press);
@@ -105,25 +110,9 @@ async function copyCurl(): Promise<void> {
   else toast('The browser did not allow copying. Open the page over HTTPS.');
 }
 
-/** Some dialogs are loaded after the first view, which is lighter without them. */
-async function openImport(): Promise<void> {
-  const dialog = await import('./files/import-dialog.ts');
-  dialog.openImport();
-}
-
-async function openLabels(plants?: readonly Plant[]): Promise<void> {
-  const dialog = await import('./files/labels-dialog.ts');
-  await dialog.openLabels(plants);
-}
-
-async function openPeople(): Promise<void> {
-  const { peopleDialog } = await import('./dialogs/people-dialog.ts');
-  await peopleDialog.open();
-}
-
 await start(async () => {
   show('store');
   await openLive();
   await openLinkedPlant();
-  await import('./files/import-dialog.ts');
+  await importDialog();
 });

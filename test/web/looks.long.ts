@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Locator } from 'playwright-core';
+import { scopes } from '../../src/access/access.ts';
 import { assertAccessible, everyLook } from '../support/accessibility.ts';
 import { startApp } from '../support/app.ts';
 import { openPage } from '../support/browser.ts';
@@ -30,9 +31,9 @@ async function boxOf(locator: Locator) {
 }
 
 inBrowser('each menu opens below its button, and inside a wide or narrow window', async (t) => {
-  const { page } = await openStore(t);
+  const { page } = await openStore(t, { access: { scopes } });
   for (const width of [1280, 360]) {
-    await page.setViewportSize({ width, height: 740 });
+    await page.setViewportSize({ width, height: 667 });
     for (const menu of ['identity', 'export', 'more']) {
       const button = page.locator(`[popovertarget=${menu}]`);
       await button.click();
@@ -46,9 +47,31 @@ inBrowser('each menu opens below its button, and inside a wide or narrow window'
       );
       assert.ok(isAligned, where);
       assert.ok(menuPlace.x >= 0 && menuPlace.right <= width, where);
+      const cut = `(({ scrollHeight: all, clientHeight: shown }) => all - shown)(window['${menu}'])`;
+      assert.equal(await page.evaluate(cut), 0, `${menu} need not scroll`);
       await page.keyboard.press('Escape');
     }
   }
+});
+
+inBrowser('on a phone, messages do not cover what is edited or asked', async (t) => {
+  const { page } = await openStore(t);
+  await page.setViewportSize({ width: 360, height: 300 });
+  const undo = page.getByRole('button', { name: 'Undo' });
+  for (const name of ['Monstera', 'Thymus', 'Aloe']) {
+    await page.getByRole('checkbox', { name: `Select ${name}` }).check();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.locator('.toast').getByText(name).waitFor();
+    assert.equal(await undo.count(), 1, 'the latest');
+  }
+  await page.getByRole('button', { name: 'Edit Ficus' }).click();
+  const message = await boxOf(page.locator('.toast:visible'));
+  for (const part of ['#edit-name', '#edit-save']) {
+    assert.ok(message.bottom <= (await boxOf(page.locator(part))).y, part);
+  }
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Add plant' }).click();
+  assert.ok((await boxOf(undo)).bottom <= (await boxOf(page.locator('#add-submit'))).y);
 });
 
 inBrowser('nothing moves, and nothing needs a guess', async (t) => {

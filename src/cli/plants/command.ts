@@ -161,7 +161,8 @@ function messageOf(
   if (kind === 'invalid-request' && url.endsWith('/plants')) {
     return `Cannot use Plant Store at ${url}. Use the address without /plants.`;
   }
-  return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
+  const faults = errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
+  return faults.replace('"expiresAt"', '--expires').replace('"plants-to"', '--plants-to');
 }
 
 /** Errors of OpenSSL and Node about the certificate of a server. The connection ends before anything is sent. */

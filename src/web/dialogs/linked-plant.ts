@@ -1,7 +1,7 @@
 /**
  * Opens the plant of a link, such as `#plant=40`.
  */
-import { can } from '../session/session.ts';
+import { can, info } from '../session/session.ts';
 import { byId, hashParameter, withoutParameter } from '../shared/dom.ts';
 import { toast } from '../shared/toast.ts';
 import { readPlant } from '../table/plants.ts';
@@ -19,5 +19,8 @@ export async function openLinkedPlant(): Promise<void> {
   if (hashParameter('plant') !== linked) return; // another link came meanwhile
   if (plant !== undefined) return openPlant(plant);
   withoutParameter('plant');
-  toast(`There is no plant with the id ${linked}, or it is not shared with you.`);
+  const isShared = info?.role !== 'manager';
+  toast(
+    `There is no plant with the id ${linked}${isShared ? ', or it is not shared with you' : ''}.`,
+  );
 }

@@ -40,8 +40,10 @@ onPress('people-more', async () => {
 function entry(found: User): HTMLElement {
   const { user, role, plants, lastUsedAt } = found;
   const isSelf = user === info?.user;
-  const lastUse = lastUsedAt === undefined ? 'not here yet' : `last here ${formatTime(lastUsedAt)}`;
-  const facts = [countOf(plants, 'plant'), ...(isSelf ? [] : [lastUse])];
+  const facts = [countOf(plants, 'plant')];
+  if (!isSelf && lastUsedAt !== undefined) facts.push(`last here ${formatTime(lastUsedAt)}`);
+  // The service stores the first use with a delay, but who has plants was here.
+  else if (!isSelf && plants === 0) facts.push('not here yet');
   // Whoever leaves asks another manager, so that somebody is left.
   if (isSelf) {
     return entryOf(user, facts, element('span', { className: 'badge' }, 'you'));

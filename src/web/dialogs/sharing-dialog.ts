@@ -1,9 +1,9 @@
 /**
  * The dialog about shares: who can access the plants of the user, and whose plants the user can access.
  */
-import type { Share, ShareAccess, Token } from '../../client/client.ts';
+import type { Share, ShareAccess } from '../../client/client.ts';
 import { can, store } from '../session/session.ts';
-import { byId, element, sentence, setText, type Text } from '../shared/dom.ts';
+import { byId, element, sentence, type Text } from '../shared/dom.ts';
 import { refreshPlants } from '../table/plants.ts';
 import { isUser, offerUsers, refuseName } from './known-users.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
@@ -21,10 +21,7 @@ const everyoneBox = byId('sharing-everyone', HTMLInputElement);
 const accessField = byId('sharing-access', HTMLSelectElement);
 
 export const sharingDialog = new MenuDialog('sharing', {
-  prepare(info) {
-    setText('sharing-command', commandOf(info));
-    void offerUsers();
-  },
+  prepare: () => void offerUsers(),
   read: () => Promise.all([store.listShares(), store.teamShare()]),
   draw([{ given, received }, team]) {
     const all: Given[] = team === undefined ? given : [{ access: team }, ...given];
@@ -112,14 +109,4 @@ function endForEveryone(): HTMLButtonElement {
 
 function textOf(text: string): HTMLElement {
   return element('span', { className: 'entry-text' }, text);
-}
-
-/** The command that creates a token for the same user, which can also share. */
-function commandOf({ user, store: name, scopes }: Token): string {
-  const wanted = [...scopes, 'shares:write'].join();
-  return `npx plant-store token create ${quote(user)} --store ${quote(name)} --scope ${wanted}`;
-}
-
-function quote(text: string): string {
-  return /^[\w.@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

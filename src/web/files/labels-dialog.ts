@@ -71,7 +71,9 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
   document.adoptedStyleSheets = [paper];
   dialog.showModal();
   await form.run(async () => {
-    const chosen = plants ?? (await plantsOfView(signal));
+    // One more than get a label, if there are so many.
+    const options = { ...view, fields: rowFields, signal };
+    const chosen = plants ?? (await store.listUpTo(maxLabels + 1, options));
     const drawn = await Promise.all(chosen.slice(0, maxLabels).map((plant) => labelOf(plant)));
     if (signal.aborted) return;
     labels = drawn;
@@ -79,16 +81,6 @@ export async function openLabels(plants?: readonly Plant[]): Promise<void> {
     submit.disabled = labels.length === 0;
     draw();
   });
-}
-
-/** One more than get a label, if there are so many. */
-async function plantsOfView(signal: AbortSignal): Promise<Plant[]> {
-  const found: Plant[] = [];
-  for await (const plants of store.pages({ ...view, fields: rowFields, signal })) {
-    found.push(...plants);
-    if (found.length > maxLabels) break;
-  }
-  return found;
 }
 
 async function labelOf({ id, name, tag }: Plant): Promise<HTMLElement> {

@@ -15,7 +15,7 @@ interface TokenOfPage {
 }
 
 export function showIdentity(granted: Token, { isOfService, isKept }: TokenOfPage): void {
-  const { user, store: name, role, scopes, expiresAt, renewableUntil = expiresAt, id } = granted;
+  const { user, store: name, role, scopes, expiresAt, renewableUntil = expiresAt } = granted;
   document.title = printable(`${name} · Plant Store`);
   setText('store-name', name);
   setText('who-user', user);
@@ -33,9 +33,8 @@ export function showIdentity(granted: Token, { isOfService, isKept }: TokenOfPag
       role === 'manager'
         ? 'Manager: all plants of the store'
         : 'Member: your own plants, and those shared with you',
-    Rights: `${rightsText(scopes)} (${scopes.join(', ')})`,
+    Rights: rightsText(scopes),
     'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(expiresAt),
-    Token: id,
   });
   setText(
     'identity-kept',

@@ -3,6 +3,7 @@
  */
 import type { Scope } from '../../client/client.ts';
 
+const lists = new Intl.ListFormat('en');
 const numbers = new Intl.NumberFormat('en');
 const hours = new Intl.DateTimeFormat('en', { timeStyle: 'short' });
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });
@@ -33,7 +34,7 @@ export const scopeTexts: Record<Scope, string> = {
 
 /** What a token with these scopes allows. */
 export function rightsText(scopes: readonly Scope[]): string {
-  return scopes.map((scope) => scopeTexts[scope]).join(', ');
+  return lists.format(scopes.map((scope) => scopeTexts[scope]));
 }
 
 /** A word at the beginning of a sentence. */

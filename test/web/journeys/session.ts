@@ -29,7 +29,7 @@ inBrowser(
     await page.getByText('Aloe vera').waitFor();
     await page.getByRole('button', { name: 'alice' }).click();
     const facts = await page.locator('#identity-facts').innerText();
-    const rights = 'see plants, add, edit and delete plants';
+    const rights = 'see plants and add, edit and delete plants';
     for (const fact of ['alice', store, 'Manager', rights, '20']) {
       assert.ok(facts.includes(fact), fact);
     }
