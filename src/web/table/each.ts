@@ -6,7 +6,8 @@ import { inParallel } from '../../client/in-parallel.ts';
 import { leaving } from '../session/connection.ts';
 import { element, inNextFrame, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { offer, toast } from '../shared/toast.ts';
+import { outcomeOf } from '../shared/outcome.ts';
+import { toast } from '../shared/toast.ts';
 
 const concurrency = 8;
 let running = 0;
@@ -49,8 +50,9 @@ export async function forEach<P extends { name: string }>(
     await Array.fromAsync(
       inParallel(plants, concurrency, async (plant) => {
         if (isStopped || leaving.signal.aborted) return;
-        const failure = await failureOf(work(plant));
-        if (failure !== undefined) failures.push(failure);
+        const failure = await outcomeOf(work(plant));
+        if (failure instanceof PlantStoreError) failures.push(failure.detail);
+        else if (failure !== undefined) failures.push(failure);
         left--;
         drawSoon();
       }),
@@ -66,25 +68,6 @@ export async function forEach<P extends { name: string }>(
   }
   if (left > 0) toast(`Stopped: ${countOf(left, 'plant')} stay as they are.`);
   return failures.length + left === 0;
-}
-
-async function failureOf(work: Promise<Text | undefined>): Promise<Text | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (error instanceof PlantStoreError) return error.detail;
-    throw error;
-  }
-}
-
-/** Shows what was done, and offers to undo all of it. */
-export function offerUndo(text: Text, undo: () => Promise<void>): void {
-  const button = element('button', { type: 'button' }, 'Undo');
-  const close = offer(text, button);
-  button.addEventListener('click', () => {
-    close();
-    void undo();
-  });
 }
 
 /** "“Ficus”", or "2 plants". */
