@@ -22,8 +22,11 @@ export type Scope = (typeof scopes)[number];
 /** What a token grants unless others are requested. */
 export const defaultScopes: readonly Scope[] = ['plants:read', 'plants:write'];
 
-/** What the first token of a database grants, besides: it is that of a manager. */
-export const firstScopes: readonly Scope[] = [...defaultScopes, 'shares:write', 'users:write'];
+/** What the page and an invitation need for a member. */
+export const memberScopes: readonly Scope[] = [...defaultScopes, 'shares:write'];
+
+/** What the first token of a database grants: it is that of a manager. */
+export const firstScopes: readonly Scope[] = [...memberScopes, 'users:write'];
 
 /** What a share allows with all plants of its owner: `write` includes `read`. */
 export const shareAccesses = ['read', 'write'] as const;

@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { printable } from '../client/printable.ts';
-import type { Refusal } from '../refusal.ts';
+import { Refusal } from '../refusal.ts';
 import { refuseUnreadable } from './errors.ts';
-import { fitTables, printableJson, shownOn } from './terminal.ts';
+import { fitTables, printableJson, shownOn, tableOf, type Rows } from './terminal.ts';
 
 export interface Io {
   stdin: Readable & { isTTY?: boolean };
@@ -64,10 +64,19 @@ export function takesEscapes(): boolean {
   return io.stderr.isTTY === true && process.env['TERM'] !== 'dumb';
 }
 
-/** The result of a command: `value` as --json prints it, and the text for people. */
+/** The result of a command: `value` as JSON, and the text for people. */
 export interface Result {
   value: object;
   text: string;
+}
+
+/** A list as a result: a table with these columns for people, and as JSON `values`. */
+export function listed<Column extends string>(
+  columns: readonly Column[],
+  rows: Rows<Column>,
+  values: readonly object[] = rows,
+): Result {
+  return { value: values, text: tableOf(columns, rows) };
 }
 
 /** Returns the action of a command: it prints what `work` returns. */
@@ -87,11 +96,11 @@ export async function readInput(what: string, file: string): Promise<Buffer> {
   return reading.catch(refuseUnreadable(`${what} from ${file}`));
 }
 
-/** Asks a question on the terminal. Throws `refusal` unless the answer is yes. Without a terminal, nobody is asked: false. */
-export async function confirm(question: string, refusal: Refusal): Promise<boolean> {
+/** Asks a question on the terminal. Refuses with `advice` unless the answer is yes. Without a terminal, nobody is asked: false. */
+export async function confirm(question: string, advice: string): Promise<boolean> {
   if (!io.stdin.isTTY || !io.stderr.isTTY) return false;
   if (/^\s*y(es)?\s*$/i.test(await ask(`${question} [y/N] `))) return true;
-  throw refusal;
+  throw new Refusal(advice);
 }
 
 /** Reads a line from a terminal. The prompt is on standard error, because the output can be captured: TOKEN=$(...). */

@@ -29,7 +29,7 @@ import {
   type Transport,
 } from './options.ts';
 import { isProblem } from './problem.ts';
-import { arrayOf, countOf, etagOf, idOf, nextOf } from './reply.ts';
+import { arrayOf, headerOf, idOf, nextOf } from './reply.ts';
 import {
   addressOf,
   conditionOf,
@@ -128,7 +128,7 @@ export class PlantStore {
     const address = this.#address(['plants', id], { fields: options.fields });
     return this.#call('read', options, async (call) => {
       const reply = await call.send<PlantWith<F>>('GET', address);
-      return { plant: reply.json, etag: etagOf(reply) };
+      return { plant: reply.json, etag: headerOf(reply, 'ETag') };
     });
   }
 
@@ -223,7 +223,9 @@ export class PlantStore {
   /** Counts the plants of a list. */
   async count({ tag, q, ...options }: CountOptions = {}): Promise<number> {
     const address = this.#address(['plants'], { limit: 1, tag, q, count: 'true' });
-    return this.#call('read', options, async (call) => countOf(await call.send('GET', address)));
+    return this.#call('read', options, async (call) => {
+      return Number(headerOf(await call.send('GET', address), 'Total-Count'));
+    });
   }
 
   /** Lists the deleted plants that the user can restore, the newest deletion first. */
@@ -510,11 +512,9 @@ export interface CountOptions extends CallOptions {
   q?: string | undefined;
 }
 
-export interface ListOptions<F extends Fields> extends FieldsOptions<F>, CountOptions {
+export interface ListOptions<F extends Fields> extends FieldsOptions<F>, CountOptions, PageOptions {
   /** By name, whatever its case and accents, or in the reverse order of names. By default, by id. */
   sort?: 'name' | '-name' | undefined;
   /** Only plants with an id above this one, without `sort`. */
   after?: number | undefined;
-  /** Maximum number of plants in a page, at most 1,000. */
-  pageSize?: number | undefined;
 }

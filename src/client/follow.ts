@@ -5,7 +5,7 @@ import type { Reply } from './call.ts';
 import type { PlantStore } from './client.ts';
 import type { DefaultFields, Fields, PlantWith } from './fields.ts';
 import { isProblem, type PlantStoreError } from './problem.ts';
-import { arrayOf, cursorOf, positionOf } from './reply.ts';
+import { arrayOf, cursorOf, headerOf } from './reply.ts';
 import type { Change } from './types.ts';
 import { pause } from './waiting.ts';
 
@@ -96,9 +96,6 @@ export async function* followAnew<F extends Fields>(
 }
 
 export function batchOf<F extends Fields>(reply: Reply<ChangeWith<F>[]>): ChangeBatch<F> {
-  const position = positionOf(reply.headers);
-  if (position === undefined) {
-    throw reply.unexpected('The response has no Change-Position. Usually a proxy has removed it.');
-  }
+  const position = Number(headerOf(reply, 'Change-Position'));
   return { changes: arrayOf(reply), after: cursorOf(reply), position };
 }

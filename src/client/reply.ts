@@ -15,18 +15,11 @@ export function idOf({ headers, unexpected }: Reply<unknown>): number {
   throw unexpected('The plant was created, but Location does not have its id.');
 }
 
-/** The entity tag of a plant. */
-export function etagOf({ headers, unexpected }: Reply<unknown>): string {
-  const etag = headers.get('etag');
-  if (etag !== null) return etag;
-  throw unexpected('The response has no ETag. Usually a proxy has removed it.');
-}
-
-/** The number of all plants of a list. */
-export function countOf({ headers, unexpected }: Reply<unknown>): number {
-  const count = headers.get('total-count');
-  if (count !== null) return Number(count);
-  throw unexpected('The response has no Total-Count. Usually a proxy has removed it.');
+/** A header that such a response always has. */
+export function headerOf({ headers, unexpected }: Reply<unknown>, name: string): string {
+  const value = headers.get(name);
+  if (value !== null) return value;
+  throw unexpected(`The response has no ${name}. Usually a proxy has removed it.`);
 }
 
 /**

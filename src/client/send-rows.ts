@@ -181,7 +181,9 @@ function isRefusal(error: unknown): error is PlantStoreError {
 }
 
 /** The reason of the service, in plain words where these are more precise. */
-function reasonOf({ detail, errors }: PlantStoreError, plant: NewPlant): string {
+function reasonOf({ kind, detail, errors }: PlantStoreError, plant: NewPlant): string {
+  if (kind === 'precondition-failed')
+    return 'The plant was changed meanwhile, perhaps by another row with this id.';
   if (errors.length === 0) return detail;
   const reasons = errors.map(({ pointer, detail: reason }) => {
     const field = importedFields.find((each) => pointer === `/${each}`);

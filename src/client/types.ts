@@ -104,11 +104,6 @@ export interface TeamShare {
   access: ShareAccess;
 }
 
-/** What a share allows. A JSON object with the field access. */
-export interface NewShare {
-  access: ShareAccess;
-}
-
 /** `read`: the user can list and get the plants. `write`: the user can also change, delete and restore them. Read or write. */
 export type ShareAccess = 'read' | 'write';
 
@@ -196,13 +191,6 @@ export interface User {
   plants: number;
   /** When one of their tokens was last used, to the minute. Absent if none was used. */
   lastUsedAt?: string;
-}
-
-/** A user and their role. */
-export interface UserRole {
-  /** Whose role it is. */
-  user: string;
-  role: Role;
 }
 
 /** `member`: own plants, and those shared with the user. `manager`: every plant in the store. Member or manager. */

@@ -214,6 +214,14 @@ describe('somebody who signs in', () => {
     assert.deepEqual([missing.status, missing.stdout], [1, '']);
     assert.equal(JSON.parse(missing.stderr).status, 404);
     requests.length = 0;
+    const withBody = await runHere(['api', 'GET', '/plants', '--data', '{}']);
+    assert.deepEqual([withBody.status, withBody.stderr], [2, 'error: GET takes no body.\n']);
+    const dots = await runHere(['share', 'add', '..']);
+    assert.deepEqual(dots, {
+      status: 1,
+      stdout: '',
+      stderr: 'error: No URL can contain the name "..".\n',
+    });
     for (const path of ['plants', '/../plants', '/%2e%2e/plants', '@127.0.0.1/', '\\..\\plants']) {
       assert.equal((await runHere(['api', 'GET', path])).status, 2, path);
     }

@@ -389,6 +389,8 @@ test('the commands of people who are signed in print what they did', async (t) =
     user invite carol --role manager --uses 2 --scope plants:read < ^D
     user invite carol --expires 1d
     user invite carol --expires 8d
+    user invite carol < n
+    user invite carol < y
     user remove bob
     user remove bob < n
     user remove bob < y

@@ -15,7 +15,7 @@ import { openStore, type OpenStore } from './store.ts';
 export const promisedMs = 10_000;
 
 /** The message at the bottom of the page. */
-export function toast(page: Page, text: string): Locator {
+export function toast(page: Page, text: string | RegExp): Locator {
   return page.locator('.toast').getByText(text);
 }
 

@@ -155,6 +155,7 @@ it('sorts as the service does, with the plants in their places that others renam
     list.apply(new Map([[first.id, { ...first, name: 'Eibe' }]]));
     const known = { name: ['Daisy', 'DAISY', 'Eibe', 'Élan', 'fern'], '-name': ['Ivy', 'fern'] };
     assert.deepEqual(shownNames(), known[sort]);
+    assert.equal(list.placeOf(first), 0, 'the table stays there, and does not follow the plant');
     list.active = 1;
     ended.resolve();
     await until('all are read', () => list.isComplete);

@@ -35,6 +35,12 @@ export function testStore(looks: readonly Look[]): void {
     await page.keyboard.press('Escape');
     await page.getByRole('checkbox', { name: 'Select Monstera' }).click();
     await assertIn(page, 'selection');
+    await page.getByRole('button', { name: 'Tag', exact: true }).click();
+    await page.locator('#retag-tag').fill('x'.repeat(101));
+    await page.keyboard.press('Enter');
+    await page.locator('#retag-tag-fault').getByText('Enter a tag of up to 100').waitFor();
+    await assertIn(page, 'tag of many, with a fault');
+    await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Undo' }).waitFor();
     await assertIn(page, 'deleted');
@@ -48,7 +54,7 @@ export function testStore(looks: readonly Look[]): void {
     await page.locator('#edit-name').fill('');
     await page.locator('#edit-tag').fill('x'.repeat(101));
     await page.keyboard.press('Enter');
-    await page.getByText('Enter a tag of').waitFor();
+    await page.locator('#edit-tag-fault').getByText('Enter a tag of').waitFor();
     await assertIn(page, 'edit, with a fault');
     await page.locator('#edit-name').fill('Mine');
     await page.locator('#edit-tag').fill('');
@@ -241,7 +247,8 @@ export function testStates(looks: readonly Look[]): void {
     }
     await page.getByRole('button', { name: 'More' }).click();
     await page.getByRole('button', { name: 'Bin' }).click();
-    await page.locator('#bin-plants li').nth(2).waitFor();
+    await page.getByRole('button', { name: 'Show 3 plants' }).click();
+    await page.locator('#bin-plants li').nth(3).waitFor();
     await assertIn(page, 'bin');
     await page.getByRole('button', { name: 'Restore Ivy' }).click();
     await page.getByText('Restored “Ivy”.').waitFor();

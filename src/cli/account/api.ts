@@ -24,6 +24,7 @@ export function addApiCommand(plantStore: Command): void {
       if (data === '-' && source === '-') {
         throw new UsageError('Only one of --data and --token can be read from standard input.');
       }
+      if (data !== undefined && method === 'GET') throw new UsageError('GET takes no body.');
       const address = addressOf(url, path);
       const token = await readToken(source);
       const headers: Record<string, string> = { authorization: `Bearer ${token}` };

@@ -137,7 +137,7 @@ async function logout({ profile: name }: { profile: string }): Promise<void> {
   if (profile === undefined) throw new Refusal(`There is no profile ${name}: nobody is signed in.`);
   const { url, token } = profile;
   const question = `Revoke the token for ${url}, for every program that uses it?`;
-  await confirm(question, new Refusal('Nothing was changed.'));
+  await confirm(question, 'Nothing was changed.');
   await deleteProfile(name);
   const store = new PlantStore({ url, token, maxRetries });
   const revoked = store.revokeOwnToken().catch((problem: unknown) => {

@@ -4,7 +4,8 @@
 import type { Command } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
 import { parseName } from '../options.ts';
-import { onService, printRows, serviceCommand } from '../plants/command.ts';
+import { listed } from '../output.ts';
+import { onService, serviceCommand } from '../plants/command.ts';
 
 export function addShareServiceCommands(share: Command): void {
   receiverCommand(share, 'add', ['plant-store share add bob', 'plant-store share add --everyone'])
@@ -38,7 +39,7 @@ export function addShareServiceCommands(share: Command): void {
   serviceCommand(share, 'list', ['plant-store share list'])
     .description('list with whom you share your plants, and who shares theirs with you')
     .action(
-      onService(async (store, options) => {
+      onService(async (store) => {
         const [{ given, received }, team] = await Promise.all([
           store.listShares(),
           store.teamShare(),
@@ -48,12 +49,7 @@ export function addShareServiceCommands(share: Command): void {
         const shares = rows.flatMap(([direction, those]) =>
           those.map((each) => ({ direction, ...each })),
         );
-        printRows(
-          options,
-          ['direction', 'user', 'access'],
-          shares,
-          ({ direction, user, access }) => ({ direction, user, access }),
-        );
+        return listed(['direction', 'user', 'access'], shares);
       }),
     );
 }

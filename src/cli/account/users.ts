@@ -3,25 +3,20 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Option, type Command } from '@commander-js/extra-typings';
-import { defaultScopes, roles, type Scope } from '../../access/access.ts';
+import { memberScopes, roles } from '../../access/access.ts';
 import type { PlantStore } from '../../client/client.ts';
+import { isProblem } from '../../client/problem.ts';
 import { isLoopback } from '../../client/request.ts';
 import { maxInvitationUses } from '../../access/own-tokens.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { integer, parseDurationMs, parseId, parseName, parseScopeList } from '../options.ts';
-import { printError } from '../output.ts';
-import { onService, printRows, serviceCommand } from '../plants/command.ts';
+import { confirm, listed, printError, type Result } from '../output.ts';
+import { onService, serviceCommand } from '../plants/command.ts';
 import { tableOf } from '../terminal.ts';
 
-/** As on the page. */
-const memberScopes: readonly Scope[] = [...defaultScopes, 'shares:write'];
-
-export async function listUsersByService(
-  service: PlantStore,
-  options: { json?: true | undefined },
-): Promise<void> {
+export async function listUsersByService(service: PlantStore): Promise<Result> {
   const users = await Array.fromAsync(service.listUsers());
-  printRows(options, ['user', 'role', 'plants', 'lastUsedAt'], users, (user) => ({ ...user }));
+  return listed(['user', 'role', 'plants', 'lastUsedAt'], users);
 }
 
 export function addUserServiceCommands(user: Command): void {
@@ -68,6 +63,7 @@ export function addUserServiceCommands(user: Command): void {
         const invitation = { uses, ...(expiresAt !== undefined && { expiresAt }) };
         const terms = { invitation, scopes: scope ?? usual };
         const key = { idempotencyKey: randomUUID() };
+        if (await isUser(store, name)) await confirmLink(name);
         const created = await store.createTokenFor(name, terms, key);
         if (role !== undefined) await store.setRole(name, role);
         const link = `${url}/#token=${created.token}`;
@@ -78,4 +74,19 @@ export function addUserServiceCommands(user: Command): void {
         return { value: { ...created, link }, text: link };
       }),
     );
+}
+
+async function isUser(store: PlantStore, name: string): Promise<boolean> {
+  try {
+    await store.explainAccess(name, 1); // what it explains does not matter: it is one user, not a list
+    return true;
+  } catch (error) {
+    if (isProblem(error, 'user-not-found')) return false;
+    throw error;
+  }
+}
+
+async function confirmLink(name: string): Promise<void> {
+  const question = `User ${name} is in the store already. Whoever uses the link gets their plants and shares. Create a link?`;
+  await confirm(question, 'Nothing was created.'); // a script continues
 }

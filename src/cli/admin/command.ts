@@ -11,15 +11,11 @@ import { openStorage } from '../database.ts';
 import { databaseFlag, examples } from '../options.ts';
 import { printed, type Result } from '../output.ts';
 import { connectedCommand, isFrom } from '../plants/command.ts';
-import { tableOf, type Rows } from '../terminal.ts';
 
 /** Adds a command that opens a database. */
 export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {
-  return withDatabase(parent.command(name), lines);
-}
-
-export function withDatabase(command: Command, lines: readonly string[]) {
-  return command
+  return parent
+    .command(name)
     .addOption(databaseFlag())
     .option('--json', 'print the result as JSON')
     .addHelpText('after', examples(lines));
@@ -74,17 +70,6 @@ export function inDatabase<Args extends unknown[]>(
     await using storage = await openStorage(this.opts().database, { create: false });
     await printed(() => work(storage, ...args)).call(this);
   };
-}
-
-/** Returns an action that lists the rows that `read` returns: in these columns, or with all fields as JSON. */
-export function lists<Column extends string, Args extends unknown[]>(
-  columns: readonly Column[],
-  read: (storage: Storage, ...args: Args) => Promise<Rows<Column>>,
-) {
-  return inDatabase<Args>(async (...args) => {
-    const rows = await read(...args);
-    return { value: rows, text: tableOf(columns, rows) };
-  });
 }
 
 /** Throws Refusal if there is no such store. */

@@ -5,20 +5,13 @@ import { Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { addShareServiceCommands } from '../account/shares.ts';
 import { inStore, parseName } from '../options.ts';
-import {
-  allPages,
-  databaseCommand,
-  findStore,
-  findUser,
-  inDatabase,
-  lists,
-  withDatabase,
-} from './command.ts';
+import { listed, type Result } from '../output.ts';
+import { allPages, databaseCommand, findStore, findUser, inDatabase } from './command.ts';
 
 export function addShareCommands(plantStore: Command): void {
-  const share = plantStore.command('share');
+  const share = databaseCommand(plantStore, 'share', ['plant-store share alice bob read']);
   addShareServiceCommands(share);
-  withDatabase(share, ['plant-store share alice bob read'])
+  share
     .description('let a user access all plants of an owner')
     .enablePositionalOptions()
     .helpCommand(false) // an owner can have that name
@@ -70,22 +63,25 @@ export function addShareCommands(plantStore: Command): void {
       parseName,
     )
     .addOption(inStore())
-    .action(lists(['owner', 'user', 'access'], listShares));
+    .action(inDatabase(listShares));
 }
 
 async function listShares(
   storage: Storage,
   user: string | undefined,
   options: { store: string },
-): Promise<Share[]> {
+): Promise<Result> {
+  const columns = ['owner', 'user', 'access'] as const;
   if (user === undefined) {
     const store = await findStore(storage, options.store);
     const shares = await allPages((last: Share | undefined, limit) =>
       storage.shares.list(store, last, limit),
     );
-    return shares.map((share) => ({ ...share, user: share.user || '(everyone)' }));
+    const rows = shares.map((share) => ({ ...share, user: share.user || '(everyone)' }));
+    return listed(columns, rows);
   }
   const { store } = await findUser(storage, options.store, user);
   const { given, received } = await storage.shares.of(store, user);
-  return [...given, ...received.map(({ owner, access }) => ({ owner, user, access }))];
+  const rows = received.map(({ owner, access }) => ({ owner, user, access }));
+  return listed(columns, [...given, ...rows]);
 }

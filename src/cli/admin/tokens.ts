@@ -18,9 +18,18 @@ import {
   parseScopeList,
   storeFlag,
 } from '../options.ts';
-import { ask, confirm, io, printed, printError, readInput, type Result } from '../output.ts';
-import { onService, printRows } from '../plants/command.ts';
-import { printableJson, shownOn, tableOf } from '../terminal.ts';
+import {
+  ask,
+  confirm,
+  io,
+  listed,
+  printed,
+  printError,
+  readInput,
+  type Result,
+} from '../output.ts';
+import { onService } from '../plants/command.ts';
+import { printableJson, shownOn } from '../terminal.ts';
 import {
   allPages,
   databaseCommand,
@@ -49,11 +58,12 @@ export function addTokenCommands(plantStore: Command): void {
           for (const name of await namesOfStores(storage, only)) {
             records.push(...(await allTokens(storage, await findStore(storage, name))));
           }
-          const value = records.map(valueOf);
-          return { value, text: tableOf(columns, value.map(rowOf)) };
+          const tokens = records.map(valueOf);
+          return listed(columns, tokens.map(rowOf), tokens);
         }),
-        onService(async (service, options) => {
-          printRows(options, ownColumns, await service.listTokens(), rowOf);
+        onService(async (service) => {
+          const tokens = await service.listTokens();
+          return listed(ownColumns, tokens.map(rowOf), tokens);
         }),
       ),
     );
@@ -187,7 +197,7 @@ async function confirmDatabase(database: string): Promise<void> {
   const advice =
     'Nothing was created. Run the command in the folder of the database, or set its path with --database.';
   // A script continues.
-  await confirm(`The database ${displayName(database)} ${question}`, new Refusal(advice));
+  await confirm(`The database ${displayName(database)} ${question}`, advice);
 }
 
 async function confirmUser(user: string, store: string, storeExists: boolean): Promise<void> {
@@ -195,7 +205,7 @@ async function confirmUser(user: string, store: string, storeExists: boolean): P
     ? `Store ${store} has no user ${user}. Create this user?`
     : `There is no store ${store}. Create it, with user ${user}?`;
   const advice = 'Nothing was created. List all users with "npx plant-store user list".';
-  await confirm(question, new Refusal(advice));
+  await confirm(question, advice);
 }
 
 /** Prints `text`, which contains a new token. Revokes the token if the output fails. */

@@ -8,7 +8,7 @@ import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
-import { confirm, type Result } from '../output.ts';
+import { confirm, listed, type Result } from '../output.ts';
 import { onService } from '../plants/command.ts';
 import {
   allPages,
@@ -16,7 +16,6 @@ import {
   either,
   eitherCommand,
   inDatabase,
-  lists,
   listStores,
   namesOfStores,
   noUser,
@@ -28,12 +27,7 @@ export function addUserCommands(plantStore: Command): void {
   eitherCommand(user, 'list', ['plant-store user list --store north'])
     .description('list users with their roles, and the tokens or the plants that they have')
     .addOption(storeFlag('list only the users of this store'))
-    .action(
-      either(
-        lists(['store', 'user', 'role', 'activeTokens'], listUsers),
-        onService(listUsersByService),
-      ),
-    );
+    .action(either(inDatabase(listUsers), onService(listUsersByService)));
 
   removeCommand(user).action(either(inDatabase(remove, refuseOwnHeir), onService(removeByService)));
   addUserServiceCommands(user);
@@ -41,24 +35,27 @@ export function addUserCommands(plantStore: Command): void {
   const ofStores = plantStore.command('store').description('list stores');
   databaseCommand(ofStores, 'list', ['plant-store store list --json'])
     .description('list stores with their number of users and their largest plant id')
-    .action(lists(['store', 'users', 'lastId'], listStores));
+    .action(
+      inDatabase(async (storage) => {
+        return listed(['store', 'users', 'lastId'], await listStores(storage));
+      }),
+    );
 }
 
-interface ListOptions {
-  store?: string | undefined;
-  json?: true | undefined;
-}
-
-async function listUsers(storage: Storage, { store: only }: ListOptions) {
+async function listUsers(
+  storage: Storage,
+  { store: only }: { store?: string | undefined },
+): Promise<Result> {
   const users: UserRecord[] = [];
   for (const store of await namesOfStores(storage, only)) {
     const list = (last: UserRecord | undefined, limit: number) =>
       storage.users.list(store, { after: last?.user, limit });
     users.push(...(await allPages(list)));
   }
-  return users.map(({ store, user, role, activeTokens, lastUsedAtMs }) => {
+  const rows = users.map(({ store, user, role, activeTokens, lastUsedAtMs }) => {
     return { store, user, role, activeTokens, lastUsedAt: formatTimestamp(lastUsedAtMs) };
   });
+  return listed(['store', 'user', 'role', 'activeTokens'], rows);
 }
 
 function removeCommand(user: Command) {
@@ -105,7 +102,7 @@ async function confirmRemoval(
     ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
     : 'revokes their tokens and ends their shares';
   const question = `Remove user ${name} from ${place}? This ${effect}.`;
-  if (!yes && !(await confirm(question, new Refusal('Nothing was changed.')))) {
+  if (!yes && !(await confirm(question, 'Nothing was changed.'))) {
     throw new UsageError(
       `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
     );

@@ -9,7 +9,7 @@ import { causeOf } from '../errors.ts';
 import { defaultProfile, profileFlag, readProfile } from '../account/profiles.ts';
 import { defaultUrl, examples, flag, parseBaseUrl } from '../options.ts';
 import { io, print, readInput, type Result } from '../output.ts';
-import { printableJson, tableOf, type Row } from '../terminal.ts';
+import { printableJson } from '../terminal.ts';
 
 /** Few, because a person at a terminal waits. */
 export const maxRetries = 2;
@@ -82,7 +82,7 @@ export function isFrom(
 /** What every command has. */
 export type ServiceOptions = ReturnType<ReturnType<typeof serviceCommand>['opts']>;
 
-/** Returns an action that prints what `work` returns, if anything. */
+/** Returns an action that prints what `work` returns, if anything. In a pipe, a list is a line of JSON for each item. */
 export function onService<Args extends unknown[]>(
   work: (store: PlantStore, ...args: Args) => Promise<Result | void>,
 ) {
@@ -90,8 +90,11 @@ export function onService<Args extends unknown[]>(
     const options = this.opts();
     await withService(options, async (clientOptions) => {
       const result = await work(new PlantStore(clientOptions), ...args);
-      if (result !== undefined)
-        print(printsJson(options) ? printableJson(result.value) : result.text);
+      if (result === undefined) return;
+      const { value, text } = result;
+      const isLines = Array.isArray(value) && !options.json;
+      if (!printsJson(options)) print(text);
+      else for (const each of isLines ? value : [value]) print(printableJson(each));
     });
   };
 }
@@ -99,18 +102,6 @@ export function onService<Args extends unknown[]>(
 /** Whether the output is JSON: with --json, and unless a person reads it on a terminal. */
 export function printsJson({ json }: Pick<ServiceOptions, 'json'>): boolean {
   return json === true || !io.stdout.isTTY;
-}
-
-/** Prints a table on a terminal, an array with --json, and otherwise a line of JSON for each value. */
-export function printRows<Value extends object, Column extends string>(
-  { json }: { json?: true | undefined },
-  columns: readonly Column[],
-  values: readonly Value[],
-  rowOf: (value: Value) => Row<Column>,
-): void {
-  if (json) print(printableJson(values));
-  else if (io.stdout.isTTY) print(tableOf(columns, values.map(rowOf)));
-  else for (const value of values) print(printableJson(value));
 }
 
 /** Runs `work` with the options of a client, and turns its errors into messages for people. */
@@ -126,6 +117,9 @@ export async function explained<T>(url: string, work: () => Promise<T>): Promise
   try {
     return await work();
   } catch (error) {
+    if (error instanceof RangeError) {
+      throw new Refusal(printable(error.message)); // no URL can contain a name such as ".."
+    }
     if (!(error instanceof PlantStoreError)) throw error;
     throw new Refusal(printable(messageOf(error, url)), { cause: error });
   }
@@ -158,7 +152,8 @@ function messageOf(
   if (kind === 'invalid-request' && url.endsWith('/plants')) {
     return `Cannot use Plant Store at ${url}. Use the address without /plants.`;
   }
-  return errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
+  const faults = errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
+  return faults.replace('"expiresAt"', '--expires').replace('"plants-to"', '--plants-to');
 }
 
 /** Errors of OpenSSL and Node about the certificate of a server. The connection ends before anything is sent. */

@@ -35,7 +35,7 @@ import { failWith, io, print, printError, readInput, takesEscapes } from '../out
 import { createBar } from '../progress.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
-import { serviceCommand, withService, type ServiceOptions } from './command.ts';
+import { serviceCommand, withService } from './command.ts';
 import { beginRun, record, undoLastImport } from './undo-import.ts';
 
 /** How many rows that were already added are listed. */
@@ -45,7 +45,11 @@ const maxListed = 20;
 const maxOutageMs = 10 * 60_000;
 
 export function addImportCommand(plants: Command): void {
-  serviceCommand(plants, 'import', [
+  importCommand(plants).action(importFile);
+}
+
+function importCommand(plants: Command) {
+  return serviceCommand(plants, 'import', [
     'plant-store plants import plants.csv',
     'plant-store plants import bestand.csv --name-column Bezeichnung --tag-column Gruppe',
     'plant-store plants list --csv > plants.csv && plant-store plants import plants.csv --update',
@@ -68,19 +72,10 @@ export function addImportCommand(plants: Command): void {
     .option('--tag-column <column>', 'the same for the tags', 'tag')
     .option('--id-column <column>', 'the same for the ids', 'id')
     .option('--update', 'change plants that have the id of a row, instead of refusing the row')
-    .option('--undo', 'undo the last import of this file: delete and change back what it did')
-    .action(importFile);
+    .option('--undo', 'undo the last import of this file: delete and change back what it did');
 }
 
-interface ImportOptions extends ServiceOptions {
-  concurrency: number;
-  key?: string | undefined;
-  nameColumn: string;
-  tagColumn: string;
-  idColumn: string;
-  update?: boolean | undefined;
-  undo?: true | undefined;
-}
+type ImportOptions = ReturnType<ReturnType<typeof importCommand>['opts']>;
 
 /** Exit status: 1 if a row was refused, 130 if a signal stopped the import. */
 async function importFile(file: string, options: ImportOptions): Promise<void> {
@@ -160,9 +155,10 @@ function rowsIn(
 async function run(
   clientOptions: PlantStoreOptions,
   source: Source,
-  { key, concurrency, json, update = false }: ImportOptions,
+  { key, concurrency, json, ...options }: ImportOptions,
 ): Promise<void> {
   const { rows, file } = source;
+  const update = options.update === true;
   const importKey = key ?? source.key;
   const withKey = key === undefined ? `with --key ${source.key}` : 'again';
   const stop = new AbortController();

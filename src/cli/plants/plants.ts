@@ -11,15 +11,9 @@ import { plantFields, textFields, textsOf, type Texts } from '../../plants/field
 import { Tag } from '../../plants/plant.ts';
 import { UsageError } from '../../refusal.ts';
 import { parseId, parseName, parserOf } from '../options.ts';
-import { failWith, print, printError, type Result } from '../output.ts';
+import { failWith, listed, print, printError, type Result } from '../output.ts';
 import { printableJson, tableOf } from '../terminal.ts';
-import {
-  onService,
-  printRows,
-  printsJson,
-  serviceCommand,
-  type ServiceOptions,
-} from './command.ts';
+import { onService, printsJson, serviceCommand, type ServiceOptions } from './command.ts';
 import { addImportCommand } from './import.ts';
 import { addListCommand } from './list.ts';
 import { addWatchCommand } from './watch.ts';
@@ -55,17 +49,11 @@ export function addPlantsCommands(plantStore: Command): void {
     .option('--tag <text>', 'tag of the plant')
     .option('--id <number>', 'id of the plant; without it, the service assigns one', parseId)
     .action(
-      onService(
-        async (
-          store,
-          name,
-          { url: _url, token: _token, profile: _profile, json: _json, ...others },
-        ) => {
-          const plant = { ...others, name };
-          const { id } = await store.create(plant);
-          return resultOf('Added', { id, ...textsOf(plant) });
-        },
-      ),
+      onService(async (store, name, options) => {
+        const plant = { ...ownOptions(options), name };
+        const { id } = await store.create(plant);
+        return resultOf('Added', { id, ...textsOf(plant) });
+      }),
     );
 
   serviceCommand(plants, 'edit', [
@@ -83,15 +71,10 @@ export function addPlantsCommands(plantStore: Command): void {
       throw new UsageError(`Nothing to change. Set ${ways}.`);
     })
     .action(
-      onService(
-        async (
-          store,
-          id,
-          { url: _url, token: _token, profile: _profile, json: _json, ...patch },
-        ) => {
-          return resultOf('Updated', await store.update(id, patch, { fields: plantFields }));
-        },
-      ),
+      onService(async (store, id, options) => {
+        const patch = ownOptions(options);
+        return resultOf('Updated', await store.update(id, patch, { fields: plantFields }));
+      }),
     );
 
   serviceCommand(plants, 'restore', ['plant-store plants restore 40'])
@@ -138,6 +121,12 @@ export function addPlantsCommands(plantStore: Command): void {
   addWatchCommand(plants);
 }
 
+/** The options that not every command has. */
+function ownOptions<Options extends ServiceOptions>(options: Options) {
+  const { url: _url, token: _token, profile: _profile, json: _json, ...own } = options;
+  return own;
+}
+
 function parseIds(text: string, ids: readonly number[] = []): number[] {
   return [...ids, parseId(text)];
 }
@@ -151,17 +140,21 @@ function named(id: number, name: string | undefined): string {
   return name === undefined ? `${id}` : `${id}: ${printable(name)}`;
 }
 
-async function showHistory(store: PlantStore, id: number, options: ServiceOptions): Promise<void> {
+async function showHistory(
+  store: PlantStore,
+  id: number,
+  options: ServiceOptions,
+): Promise<Result> {
   const changes = await store.history(id);
   const past = [...textFields, 'owner'] as const;
   const columns = ['at', 'user', 'change', ...past.map((field) => `${field} before`)];
-  printRows(options, columns, changes, ({ at, user = 'the operator', event: change, before }) => {
+  const rows = changes.map(({ at, user = 'the operator', event: change, before }) => {
     const beforeIt = past.map((field) => [`${field} before`, before?.[field]]);
     return { at, user, change, ...Object.fromEntries(beforeIt) };
   });
-  if (printsJson(options)) return;
   const isCut = changes.length === maxHistory && changes.at(-1)?.event !== 'created';
-  if (isCut) printError(`Only the latest ${maxHistory} changes are shown.`);
+  if (isCut && !printsJson(options)) printError(`Only the latest ${maxHistory} changes are shown.`);
+  return listed(columns, rows, changes);
 }
 
 /** Deletes a plant, unless it does not exist or can only be read. */

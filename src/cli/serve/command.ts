@@ -2,6 +2,7 @@ import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
 import { minKeepChangesMs } from '../../webhooks/webhook.ts';
 import { examples } from '../options.ts';
+import { isFrom } from '../plants/command.ts';
 import { addServeOptions, type ServeOptions } from './options.ts';
 
 export function addServeCommand(plantStore: Command): void {
@@ -52,7 +53,7 @@ const requirements: readonly (readonly [keyof ServeOptions, requires: keyof Serv
 ];
 
 function refuseIncomplete(command: CommandUnknownOpts): void {
-  const isSet = (name: string) => ['cli', 'env'].includes(command.getOptionValueSource(name) ?? '');
+  const isSet = (name: string) => isFrom(command, name, 'cli', 'env');
   const flagOf = (name: string) =>
     command.options.find((option) => option.attributeName() === name)?.long;
   for (const [name, other] of requirements) {

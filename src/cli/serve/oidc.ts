@@ -2,7 +2,7 @@
  * Turns the flags of `serve` for an identity provider into options (docs/how-to/sign-on.md).
  */
 import type { Logger } from 'pino';
-import { defaultScopes, type Scope } from '../../access/access.ts';
+import { memberScopes } from '../../access/access.ts';
 import type { OidcOptions, PageSignOn } from '../../oidc/options.ts';
 import type { Verifier } from '../../oidc/verifier.ts';
 import type { ServeOptions } from './options.ts';
@@ -49,8 +49,7 @@ export async function startVerifier(
 export function pageSignOn(flags: ServeOptions): PageSignOn | undefined {
   const { oidcIssuer: issuer, oidcClientId: clientId, oidcScopePrefix: prefix = '' } = flags;
   if (issuer === undefined || clientId === undefined) return undefined;
-  // Those that the page uses: a provider can refuse a scope that it does not know.
-  const used: readonly Scope[] = [...defaultScopes, 'shares:write'];
-  const allScopes = ['openid', ...used.map((scope) => prefix + scope)].join(' ');
+  // No others, because a provider can refuse a scope that it does not know.
+  const allScopes = ['openid', ...memberScopes.map((scope) => prefix + scope)].join(' ');
   return { issuer, clientId, scope: flags.oidcClientScope ?? allScopes };
 }

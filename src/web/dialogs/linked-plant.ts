@@ -16,6 +16,7 @@ export async function openLinkedPlant(): Promise<void> {
   if (linked === undefined || !can('plants:read')) return;
   const id = Number(linked);
   const plant = Number.isSafeInteger(id) && id > 0 ? await readPlant(id) : undefined;
+  if (hashParameter('plant') !== linked) return; // another link came meanwhile
   if (plant !== undefined) return openPlant(plant);
   withoutParameter('plant');
   const isShared = info?.role !== 'manager';

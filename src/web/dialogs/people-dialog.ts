@@ -69,6 +69,9 @@ const removal = new Form('remove', () => remove());
 
 /** Asks who gets the plants of a user, if there are any, and removes the user. */
 function askToRemove({ user, plants }: User): void {
+  if (byId('remove-submit', HTMLButtonElement).ariaBusy === 'true') {
+    return removeDialog.showModal(); // it shows whose removal is in progress
+  }
   removal.clear();
   heirField.value = info?.user ?? '';
   setText('remove-title', sentence`Remove “${user}”?`);

@@ -155,7 +155,8 @@ async function openAgain(link: string | undefined): Promise<void> {
 /** Gets another token without the user. Resolves to false if that is not possible. */
 async function refresh(refused: string): Promise<boolean> {
   try {
-    const kept = keptToken(); // another tab may have replaced the token
+    // Another tab may have replaced the token. But a tab that opens with one of its own is not that of this browser.
+    const kept = info === undefined && recall(tokenKey) !== undefined ? undefined : keptToken();
     const another = kept === refused ? undefined : (kept ?? (await provider?.refresh()));
     // The page must not change to another user by itself.
     return another !== undefined && (await enter(another, async () => false));

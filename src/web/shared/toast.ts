@@ -44,10 +44,11 @@ export function toast(text: Text, ...buttons: HTMLButtonElement[]): () => void {
 export function offerUndo(text: Text, undo: () => Promise<void>): () => void {
   const button = element('button', { type: 'button', className: 'offer' }, 'Undo');
   const close = toast(text, button);
-  button.addEventListener('click', () => {
+  const press = () => {
     close();
     void undo();
-  });
+  };
+  button.addEventListener('click', press, { once: true }); // a double click has two
   const closeLater = () => {
     setTimeout(
       () => (button.matches(':focus, .toast:hover *') ? closeLater() : close()),

@@ -32,7 +32,8 @@ export async function forEach<P extends { name: string }>(
   const bar = element('progress', { max: plants.length, value: 0, ariaLabel: doing });
   const stop = element('button', { type: 'button' }, 'Stop');
   let isStopped = false;
-  stop.addEventListener('click', () => (isStopped = true));
+  // The button can come where "Undo" was: a double click on that must not stop the undo.
+  stop.addEventListener('click', ({ detail }) => (isStopped ||= detail < 2));
   const closeMessage = toast(
     sentence`${doing} ${whatOf(plants)} …`,
     ...(plants.length > 1 ? [stop] : []),
@@ -51,7 +52,7 @@ export async function forEach<P extends { name: string }>(
       inParallel(plants, concurrency, async (plant) => {
         if (isStopped || leaving.signal.aborted) return;
         const failure = await outcomeOf(work(plant));
-        if (failure instanceof PlantStoreError) failures.push(failure.detail);
+        if (failure instanceof PlantStoreError) failures.push(textOf(failure));
         else if (failure !== undefined) failures.push(failure);
         left--;
         drawSoon();
@@ -68,6 +69,10 @@ export async function forEach<P extends { name: string }>(
   }
   if (left > 0) toast(`Stopped: ${countOf(left, 'plant')} stay as they are.`);
   return failures.length + left === 0;
+}
+
+function textOf({ kind, detail }: PlantStoreError): string {
+  return kind === 'precondition-failed' ? 'Somebody has changed it since.' : detail;
 }
 
 /** "“Ficus”", or "2 plants". */

@@ -126,7 +126,11 @@ export class PlantList {
 
   /** The row of a plant, or of what follows its place if it has none; `count` if nothing does. */
   rowFrom(plant: Plant): number {
-    const place = this.find(plant.id) ?? plant;
+    return this.placeOf(this.find(plant.id) ?? plant);
+  }
+
+  /** The same for a plant as it was: if it was renamed in a sorted list, this is where it was before. */
+  placeOf(place: Plant): number {
     let [first, end] = [0, this.count];
     while (first < end) {
       const middle = (first + end) >> 1;

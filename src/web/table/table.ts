@@ -37,7 +37,7 @@ const drawn = new WeakMap<HTMLElement, Plant>();
 const highlighted = new Set<number>();
 let rowPx = 0;
 let shown: PlantList | undefined;
-/** The plant that stays in its place on the screen when rows above it appear or disappear, and its row. */
+/** The place of this plant stays where it is on the screen when rows above it appear or disappear; and its row. */
 let kept: { plant: Plant; row: number } | undefined;
 /** Where a range that Shift extends begins, as long as it is selected. It is a plant, because rows move. */
 let anchor: Plant | undefined;
@@ -97,7 +97,7 @@ function draw(): void {
     if (list.isComplete || list.isFull) readToEnd(undefined);
   }
   const { active, count, total, isComplete } = list;
-  const moved = kept === undefined ? 0 : list.rowFrom(kept.plant) - kept.row;
+  const moved = kept === undefined ? 0 : list.placeOf(kept.plant) - kept.row;
   const topPx = grid.scrollTop + moved * rowPx; // before the height changes what the browser allows
   spacer.style.height = `${count * rowPx}px`;
   if (moved !== 0) grid.scrollTop = topPx;

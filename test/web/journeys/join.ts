@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import { scopes } from '../../../src/access/access.ts';
 import { openPage } from '../../support/browser.ts';
 import { idOf } from '../../support/tokens.ts';
-import { loseResponse, toast } from '../actions.ts';
+import { holdResponse, loseResponse, toast } from '../actions.ts';
 import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
 
 /** A store of alice, and what she can do for bob. */
@@ -92,6 +92,15 @@ inBrowser('a link opens a plant, also through signing in', async (t) => {
   await page.reload();
   await dialog.getByRole('button', { name: 'Close' }).click();
   assert.equal(await page.evaluate('location.hash'), '');
+  const { sent, release } = await holdResponse(page, '**/plants/2?*');
+  await page.evaluate(`location.hash = 'plant=2'`);
+  await sent;
+  await page.evaluate(`location.hash = 'plant=1'`);
+  const last = page.getByRole('dialog', { name: 'Monstera deliciosa' });
+  await last.waitFor();
+  await release();
+  await page.evaluate('new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))');
+  await last.getByRole('button', { name: 'Close' }).click();
   await page.evaluate(`location.hash = 'plant=40'`);
   await toast(page, 'There is no plant with the id 40').waitFor();
   await page.locator('#who').click();

@@ -121,9 +121,9 @@ inBrowser('tags 300 plants, and gives all of them back their tags', async (t) =>
   await selected(page, 300);
   const token = await app.token('bob', { role: 'manager' });
   await app.call('PATCH', '/plants/7', { token, json: { name: 'Rose' } });
-  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Undo' }).dblclick();
   await toast(page, '299 plants got back the tags from before.').waitFor({ timeout: 60_000 });
-  await toast(page, '1 plant could not be tagged.').waitFor();
+  await toast(page, '1 plant could not be tagged. Somebody has changed it since.').waitFor();
   assert.deepEqual(await Promise.all(['hall', 'bed 1', 'bed 2'].map((tag) => tagged(store, tag))), [
     '1',
     '199',
@@ -134,6 +134,34 @@ inBrowser('tags 300 plants, and gives all of them back their tags', async (t) =>
     [],
   );
 });
+
+inBrowser(
+  'what is done with many plants can be stopped, and the rest stays as it was',
+  async (t) => {
+    const store = await openIvies(t, 40);
+    const { page, app, token } = store;
+    await page.getByRole('checkbox', { name: 'Select all rows' }).click();
+    const sent = Promise.withResolvers<void>();
+    const stopped = Promise.withResolvers<void>();
+    await page.route('**/plants/*', async (route) => {
+      sent.resolve();
+      await stopped.promise;
+      await route.continue();
+    });
+    await deleteChosen(page);
+    await sent.promise;
+    await page.getByRole('button', { name: 'Stop' }).click();
+    stopped.resolve();
+    await toast(page, /^Stopped: \d+ plants stay as they are\.$/).waitFor();
+    const { json } = await app.call('GET', '/plants?fields=id', { token });
+    const left = (json as unknown[]).length; // the route has no other answer
+    assert.ok(left > 0 && left < 40, `${left} are left`);
+    await toast(page, `Stopped: ${left} plants`).waitFor();
+    await page.getByText(`${left} plants`, { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('40 plants', { exact: true }).waitFor();
+  },
+);
 
 inBrowser('signing out stops what is done with many plants, and does not ask', async (t) => {
   const { page } = await openIvies(t, 40);

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
 import { startApp } from '../../support/app.ts';
 import { openPage } from '../../support/browser.ts';
-import { assertNames, openPeople, openSharing, press, scan } from '../actions.ts';
+import { assertNames, holdResponse, openPeople, openSharing, press, scan } from '../actions.ts';
 import { browser, inBrowser, openStore, shelfNames } from '../store.ts';
 
 const copied = async (page: Page) => String(await page.evaluate('navigator.clipboard.readText()'));
@@ -172,4 +172,21 @@ inBrowser('a colleague joins by the code, on a network without HTTPS, and shares
   await page.locator('#remove-submit').click();
   await page.getByText('Removed “ann”. Their plants belong to “alice” now.').waitFor();
   await guest.locator('#connection-title').getByText('Your token no longer works.').waitFor();
+});
+
+inBrowser('a removal in progress is shown again in place of another one', async (t) => {
+  const { page, app } = await openStore(t, { access: { scopes } });
+  for (const name of ['ann', 'bob']) await app.token(name);
+  await openPeople(page);
+  const { sent, release } = await holdResponse(page, '**/users/ann');
+  await page.getByRole('button', { name: 'Remove ann' }).click();
+  await page.locator('#remove-submit').click();
+  await sent;
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Remove bob' }).click();
+  await page.getByRole('heading', { name: 'Remove “ann”?' }).waitFor();
+  await release();
+  await page.getByText('Removed “ann”.').waitFor();
+  await page.getByRole('button', { name: 'Remove bob' }).click();
+  await page.getByRole('heading', { name: 'Remove “bob”?' }).waitFor();
 });

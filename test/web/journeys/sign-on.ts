@@ -35,7 +35,8 @@ inBrowser('a person signs in and out by keyboard, on a phone, in the dark', asyn
   await tabTo(page, '#who');
   await page.keyboard.press('Enter');
   const facts = await page.locator('#identity-facts').innerText();
-  for (const fact of ['alice', 'main', 'Member', 'edit and delete']) assert.match(facts, RegExp(fact));
+  for (const fact of ['alice', 'main', 'Member', 'edit and delete'])
+    assert.match(facts, RegExp(fact));
   await page.reload();
   await page.locator('#store').waitFor();
   await tabTo(page, '#who');

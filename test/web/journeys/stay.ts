@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
 import { scopes } from '../../../src/access/access.ts';
+import { idOf } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
-import { toast } from '../actions.ts';
+import { changeUser, toast } from '../actions.ts';
 import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
 
 interface Listed {
@@ -123,6 +124,17 @@ inBrowser('signing out ends what the device keeps, whichever token the tab has',
   await page.getByRole('heading', { name: 'Open your store' }).waitFor();
   assert.equal(await keptIn(page), null);
   assert.deepEqual(await tokensOf(opened), []);
+});
+
+inBrowser('a tab of another user never becomes one of the user who stays signed in', async (t) => {
+  const { app, page } = await setUp(t);
+  const token = await app.token('bob');
+  await changeUser(page, token);
+  await page.locator('#who').getByText('bob').waitFor();
+  await app.storage.identity.revokeToken(idOf(token), Date.now());
+  await page.reload();
+  await page.getByText('The token is revoked. Get a new one.').waitFor();
+  await page.getByRole('heading', { name: 'Open your store' }).waitFor();
 });
 
 inBrowser(
