@@ -16,7 +16,7 @@ import { UsageError } from '../refusal.ts';
 import { Type } from '../shared/typebox.ts';
 import { refuseMissing } from './errors.ts';
 import { io, printError } from './output.ts';
-import { connectedCommand, explained, withService } from './plants/command.ts';
+import { connectedCommand, explained, withService } from './service.ts';
 import { printableJson } from './terminal.ts';
 
 const maxFound = 100;

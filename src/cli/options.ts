@@ -3,7 +3,7 @@
  * the database.
  */
 import type { TString } from '@sinclair/typebox';
-import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { InvalidArgumentError, Option, type CommandUnknownOpts } from '@commander-js/extra-typings';
 import { scopes, type Scope } from '../access/access.ts';
 import { defaultKeepChangesMs } from '../log/change-log.ts';
 import { maxId } from '../plants/ids.ts';
@@ -22,6 +22,16 @@ export function flag<const Flags extends string>(flags: Flags, description: stri
   const option = new Option(flags, description);
   const variable = `PLANT_STORE_${option.name().toUpperCase().replaceAll('-', '_')}`;
   return isServiceLink(variable, process.env[variable]) ? option : option.env(variable);
+}
+
+/** Whether an option is set on the command line (`cli`), by a variable (`env`) or by a profile (`config`). */
+export function isFrom(
+  command: Pick<CommandUnknownOpts, 'getOptionValueSource'>,
+  option: string,
+  ...sources: readonly ('cli' | 'env' | 'config')[]
+): boolean {
+  const source = command.getOptionValueSource(option);
+  return sources.some((each) => each === source);
 }
 
 export function databaseFlag() {

@@ -38,9 +38,8 @@ export async function* jsonLines(
 
 type Cell = string | number | readonly string[] | undefined;
 
-/** A row of a table: cells by the names of their columns. */
-export type Row<Column extends string> = Readonly<Partial<Record<Column, Cell>>>;
-export type Rows<Column extends string> = readonly Row<Column>[];
+/** The rows of a table: cells by the names of their columns. */
+export type Rows<Column extends string> = readonly Readonly<Partial<Record<Column, Cell>>>[];
 
 export function tableOf<Column extends string>(
   columns: readonly Column[],

@@ -299,6 +299,7 @@ test('the commands about plants print what they did', async (t) => {
     plants list --tag indoor --fields name
     plants list --search FÍCUS --fields id
     plants list --search FÍCUS --tag outdoor
+    plants list --search 'a\tb'
     plants list --limit 1 --csv
     plants list --fields access,owner --limit 1
     plants get 42

@@ -6,7 +6,7 @@ import { Argument, type Command } from '@commander-js/extra-typings';
 import { networkFailure, PlantStoreError } from '../../client/problem.ts';
 import { UsageError } from '../../refusal.ts';
 import { failWith, io, print, printAll, printError } from '../output.ts';
-import { connectedCommand, explained, readText, readToken } from '../plants/command.ts';
+import { connectedCommand, explained, readText, readToken } from '../service.ts';
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 

@@ -19,7 +19,7 @@ import {
   onService,
   serviceCommand,
   tokenIn,
-} from '../plants/command.ts';
+} from '../service.ts';
 import {
   defaultProfile,
   deleteProfile,

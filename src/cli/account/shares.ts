@@ -5,7 +5,7 @@ import type { Command } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
 import { parseName } from '../options.ts';
 import { listed } from '../output.ts';
-import { onService, serviceCommand } from '../plants/command.ts';
+import { onService, serviceCommand } from '../service.ts';
 
 export function addShareServiceCommands(share: Command): void {
   receiverCommand(share, 'add', ['plant-store share add bob', 'plant-store share add --everyone'])

@@ -5,13 +5,13 @@ import { randomUUID } from 'node:crypto';
 import { Option, type Command } from '@commander-js/extra-typings';
 import { memberScopes, roles } from '../../access/access.ts';
 import type { PlantStore } from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
+import { isUser } from '../../client/is-user.ts';
 import { isLoopback } from '../../client/request.ts';
 import { maxInvitationUses } from '../../access/own-tokens.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import { integer, parseDurationMs, parseId, parseName, parseScopeList } from '../options.ts';
 import { confirm, listed, printError, type Result } from '../output.ts';
-import { onService, serviceCommand } from '../plants/command.ts';
+import { onService, serviceCommand } from '../service.ts';
 import { tableOf } from '../terminal.ts';
 
 export async function listUsersByService(service: PlantStore): Promise<Result> {
@@ -74,16 +74,6 @@ export function addUserServiceCommands(user: Command): void {
         return { value: { ...created, link }, text: link };
       }),
     );
-}
-
-async function isUser(store: PlantStore, name: string): Promise<boolean> {
-  try {
-    await store.explainAccess(name, 1); // what it explains does not matter: it is one user, not a list
-    return true;
-  } catch (error) {
-    if (isProblem(error, 'user-not-found')) return false;
-    throw error;
-  }
 }
 
 async function confirmLink(name: string): Promise<void> {

@@ -8,9 +8,9 @@ import type { StoreRecord } from '../../access/user-storage.ts';
 import { NoDatabase, Refusal, UsageError } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
 import { openStorage } from '../database.ts';
-import { databaseFlag, examples } from '../options.ts';
+import { databaseFlag, examples, isFrom } from '../options.ts';
 import { printed, type Result } from '../output.ts';
-import { connectedCommand, isFrom } from '../plants/command.ts';
+import { connectedCommand } from '../service.ts';
 
 /** Adds a command that opens a database. */
 export function databaseCommand(parent: Command, name: string, lines: readonly string[]) {

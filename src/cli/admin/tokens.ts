@@ -28,7 +28,7 @@ import {
   readInput,
   type Result,
 } from '../output.ts';
-import { onService } from '../plants/command.ts';
+import { onService } from '../service.ts';
 import { printableJson, shownOn } from '../terminal.ts';
 import {
   allPages,

@@ -9,7 +9,7 @@ import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
 import { confirm, listed, type Result } from '../output.ts';
-import { onService } from '../plants/command.ts';
+import { onService } from '../service.ts';
 import {
   allPages,
   databaseCommand,

@@ -35,7 +35,7 @@ import { failWith, io, print, printError, readInput, takesEscapes } from '../out
 import { createBar } from '../progress.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
-import { serviceCommand, withService } from './command.ts';
+import { serviceCommand, withService } from '../service.ts';
 import { beginRun, record, undoLastImport } from './undo-import.ts';
 
 /** How many rows that were already added are listed. */

@@ -10,7 +10,7 @@ import { sorts } from '../../plants/scans.ts';
 import { parseId } from '../options.ts';
 import { io, print, printAll } from '../output.ts';
 import { jsonLines, printableJson, tableOfPages } from '../terminal.ts';
-import { onService, serviceCommand } from './command.ts';
+import { onService, serviceCommand } from '../service.ts';
 
 /** Number of plants per request, and in memory. */
 const pagePlants = 1_000;

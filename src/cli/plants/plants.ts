@@ -13,7 +13,7 @@ import { UsageError } from '../../refusal.ts';
 import { parseId, parseName, parserOf } from '../options.ts';
 import { failWith, listed, print, printError, type Result } from '../output.ts';
 import { printableJson, tableOf } from '../terminal.ts';
-import { onService, printsJson, serviceCommand, type ServiceOptions } from './command.ts';
+import { onService, printsJson, serviceCommand, type ServiceOptions } from '../service.ts';
 import { addImportCommand } from './import.ts';
 import { addListCommand } from './list.ts';
 import { addWatchCommand } from './watch.ts';

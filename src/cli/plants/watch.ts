@@ -26,7 +26,7 @@ import { flag } from '../options.ts';
 import { printAll, printError } from '../output.ts';
 import { onSignal } from '../signals.ts';
 import { printableJson } from '../terminal.ts';
-import { printsJson, serviceCommand, withService, type ServiceOptions } from './command.ts';
+import { printsJson, serviceCommand, withService, type ServiceOptions } from '../service.ts';
 
 /** A webhook has at most 20 KB. This number of the longest changes has. */
 const maxForwarded = 8;

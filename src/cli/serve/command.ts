@@ -1,8 +1,7 @@
 import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
 import { minKeepChangesMs } from '../../webhooks/webhook.ts';
-import { examples } from '../options.ts';
-import { isFrom } from '../plants/command.ts';
+import { examples, isFrom } from '../options.ts';
 import { addServeOptions, type ServeOptions } from './options.ts';
 
 export function addServeCommand(plantStore: Command): void {

@@ -2,7 +2,7 @@
  * The users of the store, of whom only managers get a list. To others, the service does not reveal who is a user.
  */
 import type { User } from '../../client/client.ts';
-import { isProblem } from '../../client/problem.ts';
+import { isUser as isUserOf } from '../../client/is-user.ts';
 import { can, info, store } from '../session/session.ts';
 import { byId, element, sentence } from '../shared/dom.ts';
 import type { Form } from '../shared/form.ts';
@@ -34,14 +34,7 @@ export async function offerUsers(): Promise<void> {
 
 /** Whether there is such a user; undefined if this user may not know. */
 export async function isUser(name: string): Promise<boolean | undefined> {
-  if (!managesUsers()) return undefined;
-  try {
-    await store.explainAccess(name, 1); // what it explains does not matter: it is one user, not a list
-    return true;
-  } catch (error) {
-    if (isProblem(error, 'user-not-found')) return false;
-    throw error;
-  }
+  return managesUsers() ? isUserOf(store, name) : undefined;
 }
 
 /** Shows that the client has refused a name, because no URL can contain it. Throws other errors. */

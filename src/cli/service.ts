@@ -1,22 +1,22 @@
 /**
- * What the commands of plants have in common: they call a running service, and explain its problems to people.
+ * What commands that call a service have in common: its address and a token, and its problems in words for people.
  */
 import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
-import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../../client/client.ts';
-import { printable } from '../../client/printable.ts';
-import { Refusal, UsageError } from '../../refusal.ts';
-import { causeOf } from '../errors.ts';
-import { defaultProfile, profileFlag, readProfile } from '../account/profiles.ts';
-import { defaultUrl, examples, flag, parseBaseUrl } from '../options.ts';
-import { io, print, readInput, type Result } from '../output.ts';
-import { printableJson } from '../terminal.ts';
+import { PlantStore, PlantStoreError, type PlantStoreOptions } from '../client/client.ts';
+import { printable } from '../client/printable.ts';
+import { Refusal, UsageError } from '../refusal.ts';
+import { causeOf } from './errors.ts';
+import { defaultProfile, profileFlag, readProfile } from './account/profiles.ts';
+import { defaultUrl, examples, flag, isFrom, parseBaseUrl } from './options.ts';
+import { io, print, readInput, type Result } from './output.ts';
+import { printableJson } from './terminal.ts';
 
 /** Few, because a person at a terminal waits. */
 export const maxRetries = 2;
 
 /** Adds a command that calls a service, and prints its result. */
-export function serviceCommand(plants: Command, name: string, lines: readonly string[]) {
-  return connectedCommand(plants, name, lines).option('--json', 'print the result as JSON');
+export function serviceCommand(parent: Command, name: string, lines: readonly string[]) {
+  return connectedCommand(parent, name, lines).option('--json', 'print the result as JSON');
 }
 
 /** Adds a command with the address of a service and a token. */
@@ -67,16 +67,6 @@ async function useProfile(
   if (hasAddress && url !== profile.url) return;
   command.setOptionValueWithSource('url', profile.url, 'config');
   command.setOptionValueWithSource('token', profile.token, 'config');
-}
-
-/** Whether an option is set on the command line (`cli`), by a variable (`env`) or by a profile (`config`). */
-export function isFrom(
-  command: Pick<CommandUnknownOpts, 'getOptionValueSource'>,
-  option: string,
-  ...sources: readonly ('cli' | 'env' | 'config')[]
-): boolean {
-  const source = command.getOptionValueSource(option);
-  return sources.some((each) => each === source);
 }
 
 /** What every command has. */
@@ -153,8 +143,15 @@ function messageOf(
     return `Cannot use Plant Store at ${url}. Use the address without /plants.`;
   }
   const faults = errors.length > 1 ? errors.map((fault) => fault.detail).join(' ') : detail;
-  return faults.replace('"expiresAt"', '--expires').replace('"plants-to"', '--plants-to');
+  return faults.replace(/"(expiresAt|plants-to|q)"/, (word, name) => optionOf[name] ?? word);
 }
+
+/** The options of commands, by what requests call them. */
+const optionOf: Readonly<Record<string, string>> = {
+  expiresAt: '--expires',
+  'plants-to': '--plants-to',
+  q: '--search',
+};
 
 /** Errors of OpenSSL and Node about the certificate of a server. The connection ends before anything is sent. */
 const certificateErrors =
