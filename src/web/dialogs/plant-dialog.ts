@@ -31,6 +31,8 @@ const dialog = byId('plant', HTMLDialogElement);
 const history = byId('plant-history', HTMLElement);
 const list = byId('plant-steps', HTMLElement);
 let shown: Plant | undefined;
+/** Counts what was begun to read. Only the last answer is shown. */
+let reads = 0;
 /** The first press of a double click opens the dialog, and the second one arrives here. */
 let isNew = false;
 
@@ -74,12 +76,13 @@ export async function openPlant(plant: Plant): Promise<void> {
 
 /** Shows the plant as it is now, and its history, or why it cannot. */
 async function load(plant: Plant): Promise<void> {
+  const turn = ++reads;
   const reading = Promise.all([
     readPlant(plant.id), // the table can be minutes old
     ifFound(store.history(plant.id)), // the service may keep none
   ]);
   const read = await outcomeOf(reading);
-  if (shown !== plant) return;
+  if (turn !== reads) return;
   history.ariaBusy = null;
   if (read instanceof PlantStoreError) return setText('plant-failure', read.detail);
   const [current, changes = []] = read;

@@ -5,7 +5,15 @@ import assert from 'node:assert/strict';
 import type { Route } from 'playwright-core';
 import { idOf } from '../../support/tokens.ts';
 import { until } from '../../support/until.ts';
-import { assertNames, openBin, press, promisedMs, switchTab, toast } from '../actions.ts';
+import {
+  assertNames,
+  holdResponse,
+  openBin,
+  press,
+  promisedMs,
+  switchTab,
+  toast,
+} from '../actions.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('a row that somebody else changes shows it, also to screen readers', async (t) => {
@@ -61,10 +69,22 @@ inBrowser('a dialog shows what somebody else does to its plant', async (t) => {
   await page.getByRole('button', { name: 'Restore' }).click();
   await toast(page, 'Restored “Fern”.').waitFor();
 
-  await page.route('**/history*', (route) => route.fulfill({ status: 500 }), { times: 1 });
+  await page.route('**/history*', (route) => route.fulfill({ status: 500 }));
   await page.locator('#rows').getByText('Fern').click();
   await page.locator('#plant-failure').filter({ visible: true }).waitFor();
   await page.getByText('The service keeps no changes of').waitFor({ state: 'hidden' });
+  await page.unroute('**/history*');
+  await press(page, 'Escape');
+
+  const early = await holdResponse(page, '**/history*');
+  await page.locator('#rows').getByText('Fern').click();
+  await early.sent;
+  const late = await holdResponse(page, '**/history*');
+  await app.call('PATCH', '/plants/2', { ...bob, json: { name: 'Ivy' } });
+  await late.sent;
+  await early.release();
+  await late.release();
+  await page.locator('#plant-steps').getByText('to “Ivy”').waitFor();
 });
 
 inBrowser('the bin shows what somebody else deletes and restores', async (t) => {
