@@ -412,8 +412,7 @@ test('the commands of people who are signed in print what they did', async (t) =
     api GET plants
     api HEAD /plants
     api DELETE /plants/9
-    logout < n
-    logout < y
+    logout
     logout
     whoami`;
 });

@@ -11,7 +11,7 @@ import { isProblem } from '../../client/problem.ts';
 import { isLoopback } from '../../client/request.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { defaultUrl, examples, parseBaseUrl } from '../options.ts';
-import { ask, confirm, io, print, printError, readInput } from '../output.ts';
+import { ask, io, print, printError, readInput } from '../output.ts';
 import {
   connectedCommand,
   explained,
@@ -86,10 +86,9 @@ async function login(address: string | undefined, options: LoginOptions): Promis
   }
   await explained(url, async () => {
     const store = new PlantStore({ url, token: given, maxRetries });
-    const { user, role, store: name, invitation } = await store.token();
-    const pending = `${options.profile}.invitation`;
-    const isInvitation = invitation !== undefined;
-    const token = isInvitation ? await redeem(store, { url, token: given }, pending) : given;
+    const { user, role, store: name } = await store.token();
+    const pending = `${options.profile}.pending`;
+    const token = await createOwn(store, { url, token: given }, pending);
     await writeProfile(options.profile, { url, token });
     await deleteProfile(pending);
     print(`Signed in to ${url} as ${user} (${role}) in store ${name}.`);
@@ -121,23 +120,26 @@ async function addressFor(text: string, { tokenStdin }: LoginOptions): Promise<s
 }
 
 /**
- * Creates a token with an invitation. Its key is kept until the token is, so that another login gets the same token if this
- * one is interrupted.
+ * Creates a token for this computer, so that signing out ends nothing else. Its key is kept until the token is, so that another
+ * login gets the same token if this one is interrupted. A token of an identity provider creates none, and is kept itself.
  */
-async function redeem(store: PlantStore, invitation: Profile, name: string): Promise<string> {
+async function createOwn(store: PlantStore, given: Profile, name: string): Promise<string> {
   const earlier = await readProfile(name).catch(() => undefined); // it is replaced
-  const { key = randomUUID() } = earlier?.token === invitation.token ? earlier : {};
-  await writeProfile(name, { ...invitation, key });
+  const { key = randomUUID() } = earlier?.token === given.token ? earlier : {};
+  await writeProfile(name, { ...given, key });
   const label = `plant-store on ${hostname()}`;
-  return (await store.createToken({ label }, { idempotencyKey: key })).token;
+  try {
+    return (await store.createToken({ label }, { idempotencyKey: key })).token;
+  } catch (error) {
+    if (isProblem(error, 'token-restricted')) return given.token;
+    throw error;
+  }
 }
 
 async function logout({ profile: name }: { profile: string }): Promise<void> {
   const profile = await readProfile(name);
   if (profile === undefined) throw new Refusal(`There is no profile ${name}: nobody is signed in.`);
   const { url, token } = profile;
-  const question = `Revoke the token for ${url}, for every program that uses it?`;
-  await confirm(question, 'Nothing was changed.');
   await deleteProfile(name);
   const store = new PlantStore({ url, token, maxRetries });
   const revoked = store.revokeOwnToken().catch((problem: unknown) => {
@@ -146,7 +148,7 @@ async function logout({ profile: name }: { profile: string }): Promise<void> {
     throw problem;
   });
   await explained(url, () => revoked);
-  print(`Signed out of ${url}. The token is revoked.`);
+  print(`Signed out of ${url}.`);
 }
 
 /** Prints the address too, because no program knows whether a browser shows it. */

@@ -17,7 +17,7 @@ export const defaultProfile = 'default';
 export interface Profile {
   url: string;
   token: string;
-  /** With an invitation as the token: the key of the request that redeems it. */
+  /** Of the request that creates the token to keep, until it is kept. */
   key?: string | undefined;
 }
 

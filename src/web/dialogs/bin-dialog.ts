@@ -5,14 +5,12 @@
 import type { DeletedPlant } from '../../client/client.ts';
 import { optionalTexts } from '../../client/types.ts';
 import { can, info, store } from '../session/session.ts';
-import { joined, sentence, show, type Text } from '../shared/dom.ts';
+import { joined, sentence, type Text } from '../shared/dom.ts';
 import { countOf, formatDay } from '../shared/format.ts';
 import { bringBack, restore } from '../table/delete-plants.ts';
 import { addPlants } from '../table/plants.ts';
 import { drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
-/** How many entries the dialog shows, and how many more at each press. */
-const moreCount = 50;
 /** Maximum number of plants that are read: as many as the table deletes at once. */
 const maxPlants = 10_000;
 const pageSize = 250;
@@ -24,14 +22,11 @@ const atOnceMs = 5_000;
 /** Plants that were deleted at once, the newest first. */
 type Deletion = [DeletedPlant, ...DeletedPlant[]];
 
-let maxShown = moreCount;
-let shownCount = 0;
 /** The deletions whose plants are listed, as `keyOf` names them. */
 const unfolded = new Set<string>();
 
 export const binDialog: MenuDialog<Deletion[]> = new MenuDialog('bin', {
   prepare() {
-    maxShown = moreCount;
     unfolded.clear();
     draw([]);
   },
@@ -43,15 +38,12 @@ export const binDialog: MenuDialog<Deletion[]> = new MenuDialog('bin', {
       if (last !== undefined && isAtOnce(last, plant)) last.push(plant);
       else deletions.push([plant]);
       count++;
-      if (deletions.length > maxShown || count === maxPlants) break;
+      if (deletions.length > binDialog.maxShown || count === maxPlants) break;
     }
     return deletions;
   },
   draw,
-  send() {
-    maxShown = shownCount + moreCount;
-    return binDialog.load();
-  },
+  send: () => binDialog.loadMore(),
 });
 
 function isAtOnce(deletion: Deletion, { deletedBy, deletedAt }: DeletedPlant): boolean {
@@ -67,11 +59,8 @@ function keyOf(deletion: Deletion): string {
   return `${deletedAt} ${deletedBy}`;
 }
 
-/** Draws the deletions, and a button if there is one more than are shown. */
 function draw(deletions: readonly Deletion[]): void {
-  show('bin-form', deletions.length > maxShown);
-  const shown = deletions.slice(0, maxShown);
-  shownCount = shown.length;
+  const shown = binDialog.first(deletions, 'bin-form');
   drawEntries('bin-plants', shown.flatMap(entriesOf), (entry) => entry());
 }
 

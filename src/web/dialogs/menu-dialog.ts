@@ -5,8 +5,11 @@ import type { Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { info } from '../session/session.ts';
 import { confirm, type Question } from '../shared/confirm.ts';
-import { byId, element, joined, type Text } from '../shared/dom.ts';
+import { byId, element, joined, show, type Text } from '../shared/dom.ts';
 import { Form, whileBusy } from '../shared/form.ts';
+
+/** How many entries a list with a button for more shows, and how many more at each press. */
+const moreCount = 50;
 
 interface Parts<Lists> {
   /** Shows what the token of the page allows. */
@@ -23,6 +26,9 @@ export class MenuDialog<Lists> {
   readonly #name: string;
   readonly #parts: Parts<Lists>;
   #last: Promise<unknown> = Promise.resolve();
+  /** How many entries are shown at most. To know whether there are more, `read` reads one more. */
+  maxShown = moreCount;
+  #shownCount = 0;
 
   /** The button NAME-open is in a menu. The element NAME-lists contains the lists. */
   constructor(name: string, parts: Parts<Lists>) {
@@ -34,6 +40,7 @@ export class MenuDialog<Lists> {
   async open(): Promise<void> {
     const name = this.#name;
     if (info === undefined) return; // the menu is hidden
+    this.maxShown = moreCount;
     this.#parts.prepare(info);
     const menu = byId(`${name}-open`, HTMLElement).closest('[popover]');
     document.querySelector<HTMLElement>(`[popovertarget=${menu?.id}]`)?.focus(); // it gets the focus back
@@ -49,6 +56,20 @@ export class MenuDialog<Lists> {
   /** Loads and draws the lists. */
   async load(): Promise<void> {
     this.#parts.draw(await this.run(this.#parts.read));
+  }
+
+  /** The first entries of a list. The element `more` is shown if there are others. */
+  first<T>(entries: readonly T[], more: string): T[] {
+    const shown = entries.slice(0, this.maxShown);
+    this.#shownCount = shown.length;
+    show(more, entries.length > shown.length);
+    return shown;
+  }
+
+  /** Shows more entries than now. */
+  async loadMore(): Promise<void> {
+    this.maxShown = this.#shownCount + moreCount;
+    await this.load();
   }
 
   /** Runs a task after the ones before, so that no list is older than a change that it should show. */

@@ -11,31 +11,19 @@ import { invite, prepareInvitation } from './invite.ts';
 import { firstUsers, offerUsers } from './known-users.ts';
 import { buttonOf, drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
-/** How many users the dialog shows, and how many more at each press. */
-const moreCount = 50;
-
 const roleTexts: Record<Role, string> = { member: 'member', manager: 'manager' };
-
-let maxShown = moreCount;
 
 export const peopleDialog: MenuDialog<User[]> = new MenuDialog('people', {
   prepare(token) {
-    maxShown = moreCount;
     prepareInvitation(token);
     void offerUsers();
   },
-  read: () => firstUsers(maxShown + 1),
-  draw(users) {
-    show('people-more', users.length > maxShown);
-    drawEntries('people-users', users.slice(0, maxShown), entry);
-  },
+  read: () => firstUsers(peopleDialog.maxShown + 1),
+  draw: (users) => drawEntries('people-users', peopleDialog.first(users, 'people-more'), entry),
   send: () => invite(peopleDialog),
 });
 
-onPress('people-more', async () => {
-  maxShown += moreCount;
-  await peopleDialog.form.run(() => peopleDialog.load());
-});
+onPress('people-more', () => peopleDialog.form.run(() => peopleDialog.loadMore()));
 
 function entry(found: User): HTMLElement {
   const { user, role, plants, lastUsedAt } = found;

@@ -15,6 +15,7 @@ import {
   type Text,
 } from '../shared/dom.ts';
 import { formatTime, titleOf } from '../shared/format.ts';
+import { outcomeOf } from '../shared/outcome.ts';
 import { deletePlants, restorePlants } from '../table/delete-plants.ts';
 import { edit } from '../table/editor.ts';
 import { isWritable } from '../table/plant-list.ts';
@@ -77,10 +78,7 @@ async function load(plant: Plant): Promise<void> {
     readPlant(plant.id), // the table can be minutes old
     ifFound(store.history(plant.id)), // the service may keep none
   ]);
-  const read = await reading.catch((error: unknown) => {
-    if (error instanceof PlantStoreError) return error;
-    throw error;
-  });
+  const read = await outcomeOf(reading);
   if (shown !== plant) return;
   history.ariaBusy = null;
   if (read instanceof PlantStoreError) return setText('plant-failure', read.detail);

@@ -18,7 +18,7 @@ import { can, store } from '../session/session.ts';
 import { byId, element, inNextFrame, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 import { whileBusy } from '../shared/form.ts';
-import { offer, toast } from '../shared/toast.ts';
+import { offerUndo, toast } from '../shared/toast.ts';
 import { reload } from '../table/plants.ts';
 import { save } from './export.ts';
 import { openFile, readKnown, refusedRows, type ImportFile } from './import-file.ts';
@@ -180,12 +180,7 @@ function tell(text: string): void {
   const all = undoable;
   if (left || all.length === 0) return void toast(text);
   isOffered = true;
-  const button = element('button', { type: 'button' }, 'Undo');
-  closeOffer = offer(text, button);
-  button.addEventListener('click', () => {
-    closeOffer();
-    void undo(all);
-  });
+  closeOffer = offerUndo(text, () => undo(all));
 }
 
 /** Undoes all that an import has done. A second time, there is nothing left. */

@@ -4,6 +4,7 @@
  */
 import type { NewToken, Token } from '../../client/client.ts';
 import { PlantStoreError } from '../../client/problem.ts';
+import { outcomeOf } from '../shared/outcome.ts';
 import { recall, remember } from '../shared/remember.ts';
 import { connect, serviceUrl } from './connection.ts';
 
@@ -78,23 +79,16 @@ export async function successorOf(
 ): Promise<string | undefined> {
   const terms = deviceTerms(renewableUntil);
   if (Date.parse(terms.expiresAt) <= Date.parse(expiresAt)) return undefined;
-  try {
-    // With the same key, tabs that are opened at once get the same token.
-    const options = { idempotencyKey: `until ${terms.expiresAt}` };
-    const { token: next } = await connect(token).createToken(terms, options);
-    if (keptToken() === token) return next;
-    if (keptToken() !== next) await revoke(next); // the user has signed out meanwhile
-  } catch (error) {
-    if (!(error instanceof PlantStoreError)) throw error;
-  }
+  // With the same key, tabs that are opened at once get the same token.
+  const options = { idempotencyKey: `until ${terms.expiresAt}` };
+  const created = await outcomeOf(connect(token).createToken(terms, options));
+  if (created instanceof PlantStoreError) return undefined;
+  if (keptToken() === token) return created.token;
+  if (keptToken() !== created.token) await revoke(created.token); // the user has signed out meanwhile
   return undefined;
 }
 
 /** Ends a token that nobody uses any more. If the service does not respond, it ends by itself after some time. */
 async function revoke(token: string): Promise<void> {
-  try {
-    await connect(token).revokeOwnToken({ timeoutMs: revokeMs });
-  } catch (error) {
-    if (!(error instanceof PlantStoreError)) throw error;
-  }
+  await outcomeOf(connect(token).revokeOwnToken({ timeoutMs: revokeMs }));
 }

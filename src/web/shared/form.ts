@@ -7,6 +7,7 @@ import { PlantStoreError } from '../../client/client.ts';
 import { textFields } from '../../client/types.ts';
 import { act } from './banner.ts';
 import { byId, fill, setText, type Text } from './dom.ts';
+import { outcomeOf } from './outcome.ts';
 import { toast } from './toast.ts';
 
 /** The inputs for the texts of a plant. */
@@ -52,14 +53,10 @@ export class Form {
   /** Runs a task of the form, or of something beside it, and shows how it ended. */
   async run(task: Task): Promise<void> {
     this.clear();
-    try {
-      const done = (await task()) ?? '';
-      if (done !== '' && !this.#place.checkVisibility()) toast(done);
-      else this.#tell('done', done);
-    } catch (error) {
-      if (!(error instanceof PlantStoreError)) throw error;
-      this.#fail(error);
-    }
+    const done = (await outcomeOf(task())) ?? '';
+    if (done instanceof PlantStoreError) this.#fail(done);
+    else if (done !== '' && !this.#place.checkVisibility()) toast(done);
+    else this.#tell('done', done);
   }
 
   /** Removes the messages about what was sent before. */

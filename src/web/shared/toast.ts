@@ -40,10 +40,15 @@ export function toast(text: Text, ...buttons: HTMLButtonElement[]): () => void {
   return close;
 }
 
-/** Shows a message with a button for a while, or longer while the user is there. Returns what closes it sooner. */
-export function offer(text: Text, button: HTMLButtonElement): () => void {
+/** Shows what was done for a while, or longer while the user is there, to undo it. Returns what closes it sooner. */
+export function offerUndo(text: Text, undo: () => Promise<void>): () => void {
+  const button = element('button', { type: 'button', className: 'offer' }, 'Undo');
   const close = toast(text, button);
-  button.classList.add('offer');
+  const press = () => {
+    close();
+    void undo();
+  };
+  button.addEventListener('click', press, { once: true }); // a double click has two
   const closeLater = () => {
     setTimeout(
       () => (button.matches(':focus, .toast:hover *') ? closeLater() : close()),

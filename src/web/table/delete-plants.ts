@@ -8,8 +8,8 @@ import { store } from '../session/session.ts';
 import { confirm } from '../shared/confirm.ts';
 import { focusTable, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { toast } from '../shared/toast.ts';
-import { forEach, offerUndo, whatOf } from './each.ts';
+import { offerUndo, toast } from '../shared/toast.ts';
+import { forEach, whatOf } from './each.ts';
 import { rowFields } from './plant-list.ts';
 import { addPlants, ifFound, readPlant, removePlants } from './plants.ts';
 import { clearSelection } from './selection.ts';
@@ -32,7 +32,7 @@ export async function deletePlants(plants: readonly Plant[]): Promise<void> {
     gone.push(plant.id);
     return undefined;
   };
-  const showDone = () => removePlants(gone.splice(0));
+  const showDone = () => removePlants(...gone.splice(0));
   const isDone = await forEach(plants, ['Deleting', 'deleted'], deleteOne, showDone);
   if (deleted.length > 0) {
     offerUndo(sentence`Deleted ${whatOf(deleted)}.`, () => restorePlants(deleted));

@@ -3,11 +3,11 @@
  */
 import { PlantStoreError } from '../../client/client.ts';
 import { inParallel } from '../../client/in-parallel.ts';
-import { isProblem } from '../../client/problem.ts';
 import { leaving } from '../session/connection.ts';
 import { element, inNextFrame, sentence, type Text } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
-import { offer, toast } from '../shared/toast.ts';
+import { outcomeOf } from '../shared/outcome.ts';
+import { toast } from '../shared/toast.ts';
 
 const concurrency = 8;
 let running = 0;
@@ -51,8 +51,9 @@ export async function forEach<P extends { name: string }>(
     await Array.fromAsync(
       inParallel(plants, concurrency, async (plant) => {
         if (isStopped || leaving.signal.aborted) return;
-        const failure = await failureOf(work(plant));
-        if (failure !== undefined) failures.push(failure);
+        const failure = await outcomeOf(work(plant));
+        if (failure instanceof PlantStoreError) failures.push(textOf(failure));
+        else if (failure !== undefined) failures.push(failure);
         left--;
         drawSoon();
       }),
@@ -70,25 +71,8 @@ export async function forEach<P extends { name: string }>(
   return failures.length + left === 0;
 }
 
-async function failureOf(work: Promise<Text | undefined>): Promise<Text | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isProblem(error, 'precondition-failed')) return 'Somebody has changed it since.';
-    if (error instanceof PlantStoreError) return error.detail;
-    throw error;
-  }
-}
-
-/** Shows what was done, and offers to undo all of it. */
-export function offerUndo(text: Text, undo: () => Promise<void>): void {
-  const button = element('button', { type: 'button' }, 'Undo');
-  const close = offer(text, button);
-  const press = () => {
-    close();
-    void undo();
-  };
-  button.addEventListener('click', press, { once: true });
+function textOf({ kind, detail }: PlantStoreError): string {
+  return kind === 'precondition-failed' ? 'Somebody has changed it since.' : detail;
 }
 
 /** "“Ficus”", or "2 plants". */

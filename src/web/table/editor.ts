@@ -20,7 +20,7 @@ import { Form, textInputs } from '../shared/form.ts';
 import { announce, toast } from '../shared/toast.ts';
 import { restore } from './delete-plants.ts';
 import { rowFields } from './plant-list.ts';
-import { goneText, ifFound, list, removePlant, updatePlant } from './plants.ts';
+import { goneText, ifFound, list, removePlants, updatePlants } from './plants.ts';
 
 export const editor = byId('edit', HTMLElement);
 /** The plant that is edited, as its row showed it. */
@@ -104,7 +104,7 @@ export async function checkEdited(): Promise<void> {
   const current = await readAgain(plant);
   if (edited !== plant || read !== before || isSaving()) return;
   if (current === undefined) return leave(plant);
-  updatePlant(current.plant);
+  updatePlants(current.plant);
   if (isGone) ask(undefined); // somebody has restored it
   if (current.etag === before.etag) return;
   const hasTyped = isChanged();
@@ -117,7 +117,7 @@ export async function checkEdited(): Promise<void> {
 
 /** The plant is gone. The editor closes, unless that would lose what was typed: saving it restores the plant. */
 function leave(plant: Plant): void {
-  removePlant(plant.id);
+  removePlants(plant.id);
   if (edited !== plant) return; // the user has left it
   const gone = goneText(plant, sentence`“${plant.name}”`);
   if (!isChanged()) {
@@ -156,11 +156,11 @@ async function save(): Promise<void> {
   if (isGone) {
     const { current, fault = '' } = await restore(before);
     if (current === undefined) return setText('edit-choice', fault);
-    updatePlant(current);
+    updatePlants(current);
     ask(undefined);
   }
   try {
-    updatePlant(await store.update(plant.id, patch, { ifMatch: etag, fields: rowFields }));
+    updatePlants(await store.update(plant.id, patch, { ifMatch: etag, fields: rowFields }));
   } catch (error) {
     const isLate = isProblem(error, 'precondition-failed');
     const isReadOnly = isProblem(error, 'plant-read-only');
@@ -168,7 +168,7 @@ async function save(): Promise<void> {
     const current = await readAgain(plant);
     if (current === undefined) return leave(plant);
     const { plant: theirs } = current;
-    updatePlant(theirs);
+    updatePlants(theirs);
     if (!isLate) throw error;
     if (edited !== plant) return; // the user has left meanwhile
     if (current.etag === etag) throw error; // nobody has changed the plant: a proxy changes entity tags

@@ -122,21 +122,13 @@ export function addPlants(plants: readonly Plant[]): void {
 }
 
 /** Shows plants as they are now. Their rows stay, also if the view would no longer have them. */
-export function updatePlants(plants: readonly Plant[]): void {
+export function updatePlants(...plants: Plant[]): void {
   suggestTags(plants);
   for (const each of [list, nextList]) each?.replace(plants);
 }
 
-export function updatePlant(plant: Plant): void {
-  updatePlants([plant]);
-}
-
-export function removePlants(ids: readonly number[]): void {
+export function removePlants(...ids: number[]): void {
   for (const each of [list, nextList]) each?.apply(new Map(ids.map((id) => [id, undefined])));
-}
-
-export function removePlant(id: number): void {
-  removePlants([id]);
 }
 
 /** Reads all rows again. What is shown stays until then, and where it is as far as possible. */
@@ -173,8 +165,8 @@ export function isOwn({ user }: Change): boolean {
 /** Shows a plant as the service has it now; undefined if it is not there for this user. */
 export async function readPlant(id: number): Promise<Plant | undefined> {
   const plant = await ifFound(store.get(id, { fields: rowFields }));
-  if (plant === undefined) removePlant(id);
-  else updatePlant(plant);
+  if (plant === undefined) removePlants(id);
+  else updatePlants(plant);
   return plant;
 }
 

@@ -6,8 +6,8 @@ import { store } from '../session/session.ts';
 import { byId, focusTable, sentence, setText } from '../shared/dom.ts';
 import { countOf } from '../shared/format.ts';
 import { Form } from '../shared/form.ts';
-import { toast } from '../shared/toast.ts';
-import { forEach, offerUndo, whatOf } from './each.ts';
+import { offerUndo, toast } from '../shared/toast.ts';
+import { forEach, whatOf } from './each.ts';
 import { rowFields } from './plant-list.ts';
 import { updatePlants } from './plants.ts';
 import { selectedPlants } from './selection.ts';
@@ -63,7 +63,7 @@ async function setTags(wanted: readonly Retag[]): Promise<{ undo: Retag[]; isDon
     undo.push({ id, name, tag: before?.plant.tag ?? '', etag });
     return undefined;
   };
-  const showDone = () => updatePlants(changed.splice(0));
+  const showDone = () => updatePlants(...changed.splice(0));
   const isDone = await forEach(wanted, ['Tagging', 'tagged'], set, showDone);
   return { undo, isDone };
 }

@@ -3,6 +3,7 @@
  * there, and is for the text that the box has then. Below it are the known tags that contain the text. The one that is
  * chosen becomes a filter, and the box is empty again.
  */
+import { fold } from '../../plants/folding.ts';
 import { byId, element } from '../shared/dom.ts';
 import { formatCount } from '../shared/format.ts';
 import { announce } from '../shared/toast.ts';
@@ -139,16 +140,11 @@ function counter(): (tag: string) => number | undefined {
 
 /** The known tags that contain a text, first those that begin with it. */
 function tagsFor(text: string): string[] {
-  const place = (tag: string) => folded(tag).indexOf(folded(text));
+  const place = (tag: string) => fold(tag).indexOf(fold(text));
   const found = [...knownTags].filter((tag) => place(tag) !== -1).toSorted();
   return found.toSorted((one, other) => Number(place(one) > 0) - Number(place(other) > 0));
 }
 
 function contains(tag: string, text: string): boolean {
-  return folded(tag).includes(folded(text));
-}
-
-/** As the service compares texts, but for a few letters of single languages. */
-function folded(text: string): string {
-  return text.normalize('NFKD').replaceAll(/\p{M}/gu, '').toLowerCase();
+  return fold(tag).includes(fold(text));
 }

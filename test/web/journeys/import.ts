@@ -160,8 +160,10 @@ inBrowser('an export that was edited is taken back, and an import is undone as o
   await done(page, 'Added 1 plant.');
   await page.locator('#import-hide').click();
   await page.getByRole('button', { name: 'Import', exact: true }).click();
+  const undo = page.getByRole('button', { name: 'Undo the last import' });
+  await undo.waitFor();
   assert.equal(await page.locator('.offer').count(), 0, 'the dialog offers it');
-  await page.getByRole('button', { name: 'Undo the last import' }).click();
+  await undo.click();
   await page.locator('#import-reading').getByText('Undid the import of 1 plant.').waitFor();
   await page.locator('#import-cancel:focus').click();
   await assertNames(page, shelfNames);

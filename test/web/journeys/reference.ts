@@ -34,5 +34,10 @@ inBrowser(
     assert.match(copied, /^curl '/);
     assert.ok(copied.includes(`${address}/plants/42`), copied);
     assert.deepEqual(errors, []);
+
+    // A shop has no HTTPS on its own network.
+    await page.goto(`${address.replace('127.0.0.1', 'shop.example')}/docs`);
+    await page.getByRole('button', { name: 'Copy' }).first().click();
+    await page.getByRole('status').getByText('Copied').waitFor();
   },
 );
