@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer as createHttpServer, type ServerResponse } from 'node:http';
-import { createServer, type AddressInfo, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { run, runHere, runOk, start } from '../support/command.ts';
+import { listen } from '../support/listen.ts';
 import { withIds } from '../support/many-rows.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { freePort } from '../support/postgres.ts';
@@ -222,14 +223,9 @@ async function answering(
     response.writeHead(200, { 'content-type': 'application/json' });
     answer(response);
   });
-  t.after(() => server.closeAllConnections());
   return listening(t, server);
 }
 
-/** The address of a server, which is closed after the test. */
 async function listening(t: TestContext, server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on a port
+  return `http://127.0.0.1:${await listen(t, server)}`;
 }

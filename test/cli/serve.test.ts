@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
@@ -13,6 +13,7 @@ import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
 import { run, runHere, serve, start } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
+import { listen } from '../support/listen.ts';
 import { quotedExecutable } from '../support/on-terminal.ts';
 import { freePort } from '../support/postgres.ts';
 import { serveOnTerminal } from '../support/serve-on-terminal.ts';
@@ -78,10 +79,7 @@ describe('serve with flags', () => {
   });
 
   it('exits with 1 and advice if the port is in use, or the address is of another machine', async (t) => {
-    const taken = createServer().listen(0, '127.0.0.1');
-    t.after(() => taken.close());
-    await once(taken, 'listening');
-    const { port: other } = taken.address() as AddressInfo; // it listens on a port
+    const other = await listen(t, createServer());
     for (const port of [other, started().port]) {
       const args = ['serve', '--port', String(port), '--database', databaseFile(t).url];
       const { status, stdout, stderr } = await runHere(args);

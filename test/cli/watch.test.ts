@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { it, type TestContext } from 'node:test';
@@ -16,6 +15,7 @@ import { inNewStore, startApp } from '../support/app.ts';
 import { run, start } from '../support/command.ts';
 import { cutBefore, startGateway } from '../support/gateway.ts';
 import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
+import { listen } from '../support/listen.ts';
 import { freePort } from '../support/postgres.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -202,13 +202,7 @@ it('forwards changes like a webhook, and repeats them until they are accepted', 
     (plan.shift() ?? (() => response.writeHead(204).end()))(response);
   };
   const server = createServer((request, response) => void receive(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo; // it listens on a port
+  const port = await listen(t, server);
   const watching = await watch('--forward-to', `http://localhost:${port}/webhook?key=1`);
   const [secret = ''] = /whsec_\S+/.exec(watching.errors()) ?? [];
   await alice.create({ name: 'Monstera' });

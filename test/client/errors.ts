@@ -2,12 +2,10 @@
  * What a failed call throws, and where the token is never sent.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { describe, it } from 'node:test';
 import { PlantStore, PlantStoreError } from '../../src/client/client.ts';
 import { respond, startGateway } from '../support/gateway.ts';
+import { freePort } from '../support/postgres.ts';
 import { connect } from './service.ts';
 
 const html = '<html><h1>502 Bad Gateway</h1></html>';
@@ -100,11 +98,7 @@ describe('PlantStoreError', () => {
   });
 
   it('is of the kind network if nothing listens, and its cause says so', async (t) => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo; // it listens on a port
-    server.close();
-    await once(server, 'close');
+    const port = await freePort();
     const { token } = await connect(t, withoutRetries);
     const store = new PlantStore({ url: `http://127.0.0.1:${port}`, token, maxRetries: 0 });
     const error = await errorOf(store.create({ name: 'Ficus' }));

@@ -3,7 +3,7 @@
  */
 import { once } from 'node:events';
 import { request as requestWithHeaders } from 'node:http';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
@@ -25,6 +25,7 @@ import {
   type CallOptions,
   type TestApp,
 } from './app.ts';
+import { listen } from './listen.ts';
 import { addGivenShares } from './many-rows.ts';
 import { startProvider } from './provider.ts';
 import { exchange, request } from './raw.ts';
@@ -184,9 +185,7 @@ const triggers: Record<ProblemKind, Trigger> = {
     const server = createServer((socket) =>
       handleClientError(late, socket, new Connections(() => undefined), ''),
     );
-    t.after(() => server.close());
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo; // it listens on a port
+    const port = await listen(t, server);
     return parseResponse(await text(connect({ host: '127.0.0.1', port })));
   },
   'id-taken': async (alice) => {

@@ -1,17 +1,16 @@
 /**
  * A receiver of webhooks on 127.0.0.1, which has all that it got.
  */
-import { once } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
   type IncomingMessage,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { Webhook } from 'standardwebhooks';
+import { listen } from './listen.ts';
 import { until } from './until.ts';
 
 export interface Message {
@@ -70,12 +69,7 @@ export async function startReceiver(t: Pick<TestContext, 'after'>): Promise<Rece
     receiver.respond(received, response);
   };
   const server = createServer((request, response) => void receive(request, response));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const receiver = new Receiver((server.address() as AddressInfo).port); // it listens on a port
+  const receiver = new Receiver(await listen(t, server));
   return receiver;
 }
 

@@ -4,8 +4,6 @@
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,6 +11,7 @@ import { scopes } from '../../src/access/access.ts';
 import { leaseMs } from '../../src/webhooks/webhook.ts';
 import { addToken, call } from '../support/app.ts';
 import { serve, type Service } from '../support/command.ts';
+import { listen } from '../support/listen.ts';
 import { seededRandom } from '../support/random.ts';
 import type { Message } from '../support/receiver.ts';
 import { firstSeed } from '../support/rounds.ts';
@@ -72,12 +71,7 @@ async function sendWhileDisturbed(
     response.writeHead(!isEnd && random() < 0.02 ? 500 : 204).end();
   };
   const server = createServer((request, response) => void receive(request, response));
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo; // it listens on a port
+  const port = await listen(t, server);
 
   const start = () =>
     serve(t, [

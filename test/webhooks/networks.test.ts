@@ -2,10 +2,9 @@
  * Where messages can be sent, and what is read of a response.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { it, type TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import ipaddr from 'ipaddr.js';
@@ -13,6 +12,7 @@ import { blockListOf, lookupIn, openPost } from '../../src/webhooks/networks.ts'
 import { messageOf } from '../../src/webhooks/webhook.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { startDns } from '../support/dns.ts';
+import { listen } from '../support/listen.ts';
 import { without } from '../support/programs.ts';
 import { seededRandom } from '../support/random.ts';
 import { accept, startReceiver } from '../support/receiver.ts';
@@ -37,9 +37,7 @@ async function startServer(t: TestContext, use: (socket: Socket) => void): Promi
     use(socket);
     t.after(() => socket.destroy());
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `http://127.0.0.1:${await listen(t, server)}/`;
 }
 
 it('are only those that the operator allows, however an address is written', async (t) => {
@@ -161,9 +159,7 @@ it('need a valid certificate for https', { skip: without('openssl') }, async (t)
     { cert: readFileSync(cert), key: readFileSync(key) },
     (_, response) => accept(response),
   );
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  t.after(() => server.close());
-  const { port } = server.address() as AddressInfo; // it listens on a port
+  const port = await listen(t, server);
   const post = openSend(['127.0.0.0/8'], lookupIn(await startDns(t, ['127.0.0.1'])));
   const to = async (host: string) => (await post(`https://${host}:${port}/`)).result;
   assert.match(await to('plants.example'), /DEPTH_ZERO_SELF_SIGNED_CERT/);
