@@ -28,7 +28,7 @@ export interface ImportOptions {
   update: boolean;
   /** Number of requests in flight. */
   concurrency: number;
-  /** Stops the import, which then throws the reason of the signal. */
+  /** Stops the import, which then yields what its requests in flight have done, and throws the reason of the signal. */
   signal: AbortSignal;
 }
 
@@ -56,6 +56,9 @@ export interface Done {
   before?: PlantPatch | undefined;
 }
 
+/** How long an import that is stopped waits for its requests in flight: nobody knows otherwise what they have done. */
+const stopMs = 2_000;
+
 /** A row to add. */
 interface Task extends Pick<ImportOutcome, 'row' | 'line'> {
   plant: NewPlant;
@@ -81,16 +84,20 @@ export async function* importPlants({
     if ('fault' in source) yield { ...place, status: 'refused', reason: source.fault };
     else tasks.push({ ...place, plant: source.plant, key: keyOf(source.plant, place.row) });
   }
+  const calls = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const stop = () => (timer = setTimeout(() => calls.abort(signal.reason), stopMs));
+  signal.addEventListener('abort', stop);
   const send = async ({ plant, key, ...place }: Task): Promise<ImportOutcome> => {
     signal.throwIfAborted();
     let etag: string | undefined;
     const onResponse = ({ headers }: ResponseInfo) => (etag = headers.get('etag') ?? undefined);
-    const options = { signal, onResponse };
+    const options = { signal: calls.signal, onResponse };
     try {
       const changed = update ? await updatePlant(store, plant, options) : undefined;
       if (changed !== undefined) return { ...place, ...changed, id: plant.id, key, etag };
       const earlier = added?.get(key);
-      if (earlier !== undefined && (await isThere(store, earlier, { signal })))
+      if (earlier !== undefined && (await isThere(store, earlier, options)))
         return { ...place, status: 'already added', id: earlier };
       const { id, isReplay } = await store.create(plant, { ...options, idempotencyKey: key });
       return { ...place, status: isReplay ? 'already added' : 'added', id, key, etag };
@@ -99,10 +106,15 @@ export async function* importPlants({
       return { ...place, status: 'refused', reason: reasonOf(error, plant), kind: error.kind };
     }
   };
-  // Rows with ids come first, because the service assigns larger ids to the others.
-  for (const hasId of [true, false]) {
-    const some = tasks.filter(({ plant }) => (plant.id !== undefined) === hasId);
-    yield* inParallel(some, concurrency, send);
+  try {
+    // Rows with ids come first, because the service assigns larger ids to the others.
+    for (const hasId of [true, false]) {
+      const some = tasks.filter(({ plant }) => (plant.id !== undefined) === hasId);
+      yield* inParallel(some, concurrency, send);
+    }
+  } finally {
+    signal.removeEventListener('abort', stop);
+    clearTimeout(timer);
   }
 }
 

@@ -41,7 +41,7 @@ const systems = {
 };
 
 /** What people call this browser, such as "Chrome on Android". */
-export function deviceName(): string {
+function deviceName(): string {
   const nameIn = (names: Record<string, string>) =>
     Object.entries(names).find(([part]) => navigator.userAgent.includes(part))?.[1];
   return `${nameIn(browsers) ?? 'Browser'} on ${nameIn(systems) ?? 'another system'}`;

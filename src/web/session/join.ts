@@ -8,7 +8,7 @@ import { Form, newKey } from '../shared/form.ts';
 import { rightsText } from '../shared/format.ts';
 import { recall, remember, type Keeper } from '../shared/remember.ts';
 import { connect, serviceUrl } from './connection.ts';
-import { deviceName, deviceTerms, keepToken, tokenKey } from './device.ts';
+import { deviceTerms, keepToken, tokenKey } from './device.ts';
 
 /** What the person has agreed to in this tab. */
 interface Pending {
@@ -58,7 +58,7 @@ export async function redeem(
   const pending = pendingOf(id) ?? {
     invitation: id,
     keeper,
-    terms: keeper === 'device' ? deviceTerms(renewableUntil) : { label: deviceName() },
+    terms: deviceTerms(renewableUntil),
     idempotencyKey: newKey(),
   };
   remember(pendingKey, JSON.stringify(pending));

@@ -52,6 +52,7 @@ inBrowser('undoes an import that was stopped, which then cannot continue', async
   await page.locator('#import').getByRole('button', { name: 'Undo' }).click();
   await done(page, 'Undid the import of');
   assert.equal(await next.isVisible(), false);
+  assert.deepEqual(await namesOf(store), [], 'also what was in flight');
 });
 
 inBrowser(
