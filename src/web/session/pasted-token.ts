@@ -38,7 +38,7 @@ export function faultOf(error: unknown): string {
 export function explainLink(error: unknown): never {
   const isRefused = error instanceof PlantStoreError && error.status === 401;
   throw isRefused
-    ? new Unusable(`${error.detail} Ask whoever sent the link for a new one.`)
+    ? new Unusable('This link has expired, or was revoked. Ask whoever sent it for a new one.')
     : error;
 }
 

@@ -64,7 +64,7 @@ inBrowser('an invitation is used with a press, once, also if its response is los
   const revoked = await invite();
   await app.storage.identity.revokeToken(idOf(revoked), Date.now());
   const { page: late } = await openLink(t, opened, revoked);
-  await late.getByText('The token is revoked. Get a new one. Ask whoever sent').waitFor();
+  await late.getByText('This link has expired, or was revoked. Ask whoever sent it').waitFor();
 });
 
 inBrowser('who is signed in is asked before they join as somebody else', async (t) => {
