@@ -54,9 +54,13 @@ export async function readKnown(store: PlantStore): Promise<Known | undefined> {
   return known.length > maxCompared ? undefined : known;
 }
 
-/** How many rows change a plant, are like their plant, add one, and of these have the texts of one that is there. */
+/**
+ * How many rows change a plant, are like their plant, add one, and of these have the texts of one that is there. Also the
+ * names that change.
+ */
 export function compare(rows: readonly ImportRow[], known: Known) {
   const counts = { updated: 0, unchanged: 0, added: 0, again: 0 };
+  const renamed: { from: string; to: unknown }[] = [];
   const byId = new Map(known.map((plant) => [plant.id, plant]));
   const textsIn = (plant: object & { name?: unknown; tag?: unknown }) =>
     JSON.stringify(textFields.map((field) => plant[field] ?? ''));
@@ -68,8 +72,10 @@ export function compare(rows: readonly ImportRow[], known: Known) {
     if (current) counts[isUpdated(current, patch) ? 'unchanged' : 'updated']++;
     else counts.added++;
     if (current === undefined && texts.has(textsIn(patch))) counts.again++;
+    const isRenamed = current && !isUpdated(current, { name: patch.name });
+    if (isRenamed) renamed.push({ from: current.name, to: patch.name });
   }
-  return counts;
+  return { ...counts, renamed };
 }
 
 /** The refused rows as CSV, with their reasons. */

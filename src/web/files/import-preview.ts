@@ -4,7 +4,7 @@
 import { columnLabels, importedFields, omissionsOf, rowsOf } from '../../client/read-table.ts';
 import type { ImportRow } from '../../client/read-table.ts';
 import { placeOf, shownTextOf } from '../../client/send-rows.ts';
-import { byId, element, sentence, setText, show } from '../shared/dom.ts';
+import { byId, element, joined, sentence, setText, show, type Text } from '../shared/dom.ts';
 import { countOf, formatCount, titleOf } from '../shared/format.ts';
 import { compare, type ImportFile, type readKnown } from './import-file.ts';
 
@@ -102,14 +102,20 @@ function draw(): void {
 /** Shows what the import will do, as far as the page knows the plants of the store. */
 function drawPlan(rows: readonly ImportRow[]): void {
   const hasIds = rows.some((row) => 'plant' in row && row.plant.id !== undefined);
-  const { updated, unchanged, added, again } = compare(rows, known ?? []);
-  const notes = [];
+  const { updated, unchanged, added, again, renamed } = compare(rows, known ?? []);
+  const notes: Text[] = [];
+  const [rename] = renamed;
+  if (rename !== undefined) {
+    const count = countOf(renamed.length, 'plant');
+    const to = shownTextOf(rename.to);
+    notes.push(sentence`New names for ${count}: “${rename.from}” becomes “${to}”, for example.`);
+  }
   if (unchanged > 0)
     notes.push(
       `Rows that change nothing, because their plant is like that: ${formatCount(unchanged)}.`,
     );
   if (hasIds && known === undefined) notes.push('A row with the id of a plant changes that plant.');
-  setText('import-plan', notes.join(' '));
+  setText('import-plan', joined(notes, ' '));
   const which =
     again === added ? countOf(again, 'row') : `${formatCount(again)} of ${countOf(added, 'row')}`;
   const warning = `${which} ${again === 1 ? 'has' : 'have'} the name and tag of a plant that you can see. Did you import this file before? Importing adds these plants again.`;

@@ -138,6 +138,7 @@ inBrowser('an export that was edited is taken back, and an import is undone as o
   const edited = saved.replace('Ficus lyrata', 'Ficus').replace(',herbs', ',kitchen');
   await choose(page, 'plants.csv', `${edited},Oak,\n`);
   await page.getByRole('button', { name: 'Update 2, add 1' }).waitFor();
+  await page.getByText('New names for 1 plant: “Ficus lyrata” becomes “Ficus”').waitFor();
   await page.getByText('Rows that change nothing, because their plant is like that: 2.').waitFor();
   await submit(page).click();
   await done(page, 'Added 1 plant; updated 2; 2 were unchanged.');
