@@ -23,6 +23,7 @@ const packages = {
   pdftoppm: 'poppler-utils',
   pgbouncer: 'pgbouncer',
   prlimit: 'util-linux',
+  promtool: 'prometheus',
   ps: 'procps',
   python3: 'python3',
   'redis-server': 'redis-server',
