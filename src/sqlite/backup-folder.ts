@@ -5,16 +5,17 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const nameOfBackup = /^plant-store-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
+const nameOfBackup =
+  /^plant-store-(\d{4})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3])([0-5]\d)([0-5]\d)Z\.backup$/;
 
-/** The name of a backup of what the database was at this time. Names sort by time. */
-export function backupName(at: Date): string {
+/** The name of a backup that begins now. Names sort by time. */
+export function backupName(at = new Date()): string {
   return `plant-store-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}.backup`;
 }
 
 /** When the newest verified backup was begun. Undefined if there is none, or the folder cannot be read. */
 export async function lastBackupAt(folder: string): Promise<Date | undefined> {
-  const now = backupName(new Date());
+  const now = backupName();
   const names = await backupsIn(folder).catch(() => []);
   // A wrong clock has written later ones.
   const last = names.findLast((name) => name <= now);

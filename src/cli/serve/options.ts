@@ -137,6 +137,10 @@ export function addServeOptions(serve: Command) {
       'where webhooks can send, separated by commas: public, or networks such as 10.0.0.0/8; none by default',
       listOf(parseWebhookNetwork),
     )
+    .option('--backup-every <duration>', 'how often to back up an SQLite file', parseDurationMs)
+    .option('--backup-dir <folder>', 'folder of these backups; created if needed')
+    .option('--backup-keep <number>', 'number of backups to keep', integer(1, 100_000), 28)
+    .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseBaseUrl)
     .addOption(
       flag('--log-level <level>', 'lowest level to log; debug logs every request')
         .choices(['debug', 'info', 'warn', 'error', 'silent'])

@@ -14,6 +14,7 @@ import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
 import { tlsServerFactory } from './certificate.ts';
+import { makeBackups } from './backups.ts';
 import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 import { isFile, openStorage } from '../database.ts';
@@ -106,6 +107,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const background = [
     removeOldChanges(storage, run),
     webhooks?.run(stop.signal) ?? Promise.resolve(),
+    cluster.isPrimary ? makeBackups(options, log, stop.signal) : Promise.resolve(),
   ];
 
   try {
@@ -167,6 +169,7 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
 
 async function serveWithWorkers(run: Run): Promise<void> {
   const { options, stop, log } = run;
+  let backups: Promise<void> | undefined;
   try {
     {
       // The primary opens the storage first, so that only one process migrates it or reports a failure.
@@ -176,10 +179,12 @@ async function serveWithWorkers(run: Run): Promise<void> {
       if (address === undefined) return failWith(1); // the first worker has reported the cause
       await announce(address, storage, options, log);
     }
+    backups = makeBackups(options, log, stop.signal);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
+    await backups;
   }
 }
 
