@@ -23,6 +23,8 @@ const packages = {
   pdftoppm: 'poppler-utils',
   pgbouncer: 'pgbouncer',
   prlimit: 'util-linux',
+  prometheus: 'prometheus',
+  promtool: 'prometheus',
   ps: 'procps',
   python3: 'python3',
   'redis-server': 'redis-server',
