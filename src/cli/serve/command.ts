@@ -40,6 +40,7 @@ function refuseShortLog({ webhookNetworks, keepChanges }: ServeOptions): void {
 const requirements: readonly (readonly [keyof ServeOptions, requires: keyof ServeOptions])[] = [
   ['tlsCert', 'tlsKey'],
   ['tlsKey', 'tlsCert'],
+  ['metricsHost', 'metricsPort'],
   ['rateLimitRedis', 'rateLimit'],
   ['oidcIssuer', 'oidcAudience'],
   ['oidcAudience', 'oidcIssuer'],

@@ -22,7 +22,8 @@ import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf, refuseMissing } from '../errors.ts';
 import { failWith } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { startWorkers, stopWorkers } from './workers.ts';
+import { answerPrimary, measureAlone, measureWorkers, serveMetrics } from './metrics.ts';
+import { slots, startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
 interface Run {
@@ -95,6 +96,8 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     webhooks,
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
+    logRequests: options.logRequests,
+    isMeasured: options.metricsPort !== undefined,
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
@@ -111,8 +114,13 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   try {
     storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
-    if (worker === undefined) await announce(address, storage, options, log);
-    else worker.send(address);
+    if (worker === undefined) {
+      connections.use(await serveMetrics(options, measureAlone(storage)));
+      await announce(address, storage, options, log);
+    } else {
+      answerPrimary(worker, storage);
+      worker.send(address);
+    }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
@@ -167,6 +175,7 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
 
 async function serveWithWorkers(run: Run): Promise<void> {
   const { options, stop, log } = run;
+  using connections = new DisposableStack();
   try {
     {
       // The primary opens the storage first, so that only one process migrates it or reports a failure.
@@ -174,6 +183,7 @@ async function serveWithWorkers(run: Run): Promise<void> {
       const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
       if (stop.signal.aborted) return;
       if (address === undefined) return failWith(1); // the first worker has reported the cause
+      connections.use(await serveMetrics(options, () => measureWorkers(slots)));
       await announce(address, storage, options, log);
     }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
