@@ -144,6 +144,10 @@ export function addServeOptions(serve: Command) {
       integer(0, 65_535),
     )
     .option('--metrics-host <host>', 'address of the port for metrics', '127.0.0.1')
+    .option('--backup-every <duration>', 'how often to back up an SQLite file', parseDurationMs)
+    .option('--backup-dir <folder>', 'folder of these backups; created if needed')
+    .option('--backup-keep <number>', 'number of backups to keep', integer(1, 100_000), 28)
+    .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseBaseUrl)
     .addOption(
       flag('--log-level <level>', 'lowest level to log')
         .choices([...levels, 'silent'])

@@ -14,6 +14,7 @@ import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
 import { tlsServerFactory } from './certificate.ts';
+import { makeBackups } from './backups.ts';
 import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 import { isFile, openStorage } from '../database.ts';
@@ -109,6 +110,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const background = [
     removeOldChanges(storage, run),
     webhooks?.run(stop.signal) ?? Promise.resolve(),
+    cluster.isPrimary ? makeBackups(options, log, stop.signal) : Promise.resolve(),
   ];
 
   try {
@@ -176,6 +178,7 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
 async function serveWithWorkers(run: Run): Promise<void> {
   const { options, stop, log } = run;
   using connections = new DisposableStack();
+  let backups: Promise<void> | undefined;
   try {
     {
       // The primary opens the storage first, so that only one process migrates it or reports a failure.
@@ -186,10 +189,12 @@ async function serveWithWorkers(run: Run): Promise<void> {
       connections.use(await serveMetrics(options, () => measureWorkers(slots)));
       await announce(address, storage, options, log);
     }
+    backups = makeBackups(options, log, stop.signal);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
+    await backups;
   }
 }
 
