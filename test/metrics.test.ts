@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { describe, test, type TestContext } from 'node:test';
-import { textOf } from '../src/metrics/text.ts';
+import { textOf } from '../src/metrics/metrics.ts';
 import { call } from './support/app.ts';
 import { startWithCertificate } from './support/service.ts';
 import { run, runOk, serve, type Service } from './support/command.ts';
@@ -146,7 +146,7 @@ describe('serve --metrics-port', () => {
   test('shows when the certificate ends', async (t) => {
     const { service } = await startWithCertificate(t, { args: ['--metrics-port', '0'] });
     const { metrics } = await scrape(service);
-    const end = metrics['plant_store_certificate_expiry_timestamp_seconds'] ?? 0;
+    const end = metrics['plant_store_certificate_expiry_timestamp_seconds{worker="1"}'] ?? 0;
     assert.ok(end > Date.now() / 1_000);
   });
 
