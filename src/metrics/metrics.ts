@@ -30,6 +30,7 @@ const help = {
   plant_store_plants: 'Plants; an estimate.',
   plant_store_tokens: 'Tokens, including those that have ended; an estimate.',
   plant_store_changes: 'Changes in the log; an estimate.',
+  plant_store_backup_last_verified_timestamp_seconds: 'When the last verified backup was begun.',
   plant_store_certificate_expiry_timestamp_seconds: 'End of the TLS certificate.',
 };
 

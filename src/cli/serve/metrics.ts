@@ -7,6 +7,7 @@ import { on, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { processSeries, textOf, type Series } from '../../metrics/metrics.ts';
+import { lastBackupAt } from '../../sqlite/backup-folder.ts';
 import type { Storage } from '../../storage.ts';
 import { print } from '../output.ts';
 import { hostAndPort, refuseListenError } from './listening.ts';
@@ -23,7 +24,7 @@ const { createServer } = process.getBuiltinModule('node:http');
 
 /** Listens until it is disposed, if there is a port for metrics. A primary has no storage, and asks its workers. */
 export async function serveMetrics(
-  { metricsHost: host, metricsPort: port }: ServeOptions,
+  { metricsHost: host, metricsPort: port, backupDir: folder }: ServeOptions,
   storage?: Storage,
 ): Promise<Disposable | undefined> {
   if (port === undefined) return undefined;
@@ -31,7 +32,10 @@ export async function serveMetrics(
     const all = storage ? await measure(storage, 1) : await askWorkers();
     // Each worker measures the storage, and one of its series is enough.
     const different = new Map(all.map((one) => [JSON.stringify([one[0], one[2]]), one]));
-    return textOf([...different.values()]);
+    const lastBackup = folder === undefined ? undefined : await lastBackupAt(folder);
+    const seconds = lastBackup && lastBackup.getTime() / 1_000;
+    const name = 'plant_store_backup_last_verified_timestamp_seconds';
+    return textOf([...different.values(), [name, seconds]]);
   };
   const server = createServer(({ url = '' }, response) => {
     const isFound = url.split('?')[0] === '/metrics';
