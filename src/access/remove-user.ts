@@ -4,9 +4,9 @@ import { operatorOf, type Identity } from './access.ts';
 import type { Author } from './user-storage.ts';
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */
-const batchRows = 500;
+export const batchRows = 500;
 /** Between two batches, for the writes of others: a process that waits for an SQLite file polls for its lock. */
-const batchPauseMs = 5;
+export const batchPauseMs = 5;
 
 export async function ownsPlants({ plants }: Storage, user: Identity): Promise<boolean> {
   const ofUser = operatorOf(user.store, [user.user]);

@@ -1,4 +1,5 @@
 import type { Caller, Identified, Identity, Role } from './access.ts';
+import type { Differences, PutBackOutcome } from '../log/differences.ts';
 import { fixedProblem } from '../problem.ts';
 
 /**
@@ -41,6 +42,12 @@ export interface UserStorage {
    * none to a user who was removed.
    */
   movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
+
+  /**
+   * Puts plants back as they were, by the command of an operator, and resolves to what that does to each. In a trial, it
+   * does nothing. Quotas do not apply.
+   */
+  putBack(store: number, differences: Differences, isTrial: boolean): Promise<PutBackOutcome[]>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without

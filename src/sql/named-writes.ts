@@ -1,4 +1,5 @@
 import { logWrites } from './log.ts';
+import { putBackWrites } from './put-back.ts';
 import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
@@ -9,6 +10,7 @@ import type { ResultOf, Write } from './write.ts';
 /** All writes but those to plants, by name. */
 const writes = {
   ...logWrites,
+  ...putBackWrites,
   ...retentionWrites,
   ...shareWrites,
   ...tokenWrites,

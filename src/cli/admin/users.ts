@@ -7,6 +7,7 @@ import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
+import { addRestoreCommand } from './restore-user.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
 import { confirm, listed, type Result } from '../output.ts';
 import { onService } from '../service.ts';
@@ -30,6 +31,7 @@ export function addUserCommands(plantStore: Command): void {
     .action(either(inDatabase(listUsers), onService(listUsersByService)));
 
   removeCommand(user).action(either(inDatabase(remove, refuseOwnHeir), onService(removeByService)));
+  addRestoreCommand(user);
   addUserServiceCommands(user);
 
   const ofStores = plantStore.command('store').description('list stores');
