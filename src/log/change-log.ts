@@ -3,7 +3,8 @@
  * the transaction that makes it, so that the log and the store always agree.
  *
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
- * the plant itself. So a create costs no second copy of its text.
+ * the plant itself. So a create costs no second copy of its text, but only a checksum, which shows whether they still agree
+ * (verify.ts).
  */
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
 import type { TextField, Texts } from '../plants/fields.ts';
@@ -59,6 +60,8 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   previous?: number | undefined;
   /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
+  /** The plant after the change. */
+  left?: OwnedPlant | undefined;
 }
 
 /** A change with its place. */

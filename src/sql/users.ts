@@ -256,6 +256,7 @@ export const userWrites = {
             previous,
             owner,
             ...textsOf(plantOf(plant, owner, texts)),
+            left: plantOf(plant, to, texts),
           })),
         };
       },
