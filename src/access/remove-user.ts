@@ -45,6 +45,24 @@ export async function removeUser(
   return moved;
 }
 
+/**
+ * Blanks what the database has of a removed user, from a position of the log on. Resolves to false if the user has access
+ * again. The name is blanked last, so another call continues an interrupted one.
+ */
+export async function forgetUser(
+  { users, log }: Storage,
+  user: Identity,
+  name: string,
+  first: number,
+): Promise<boolean> {
+  const last = await log.position(user.store);
+  for (let from = first; from <= last; from += batchRows) {
+    if (!(await users.forgetChanges(user, name, from, from + batchRows - 1))) return false;
+    await pause(batchPauseMs);
+  }
+  return users.forgetName(user);
+}
+
 /** Repeats `change` until it changes nothing. Returns the number of changes. */
 async function inBatches(change: () => Promise<number>): Promise<number> {
   for (let total = 0; ; await pause(batchPauseMs)) {

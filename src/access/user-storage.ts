@@ -44,6 +44,15 @@ export interface UserStorage {
   movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
 
   /**
+   * Blanks the texts in a range of the log that concern a removed user with this name: those of plants while they owned
+   * them, their webhooks, and their name in shares. Resolves to false, without a change, if the user is not removed.
+   */
+  forgetChanges(user: Identity, name: string, from: number, to: number): Promise<boolean>;
+
+  /** Blanks the rest, as `forgetChanges` does: the name itself, labels of tokens, and keys. */
+  forgetName(user: Identity): Promise<boolean>;
+
+  /**
    * Puts plants back as they were, by the command of an operator, and resolves to what that does to each. In a trial, it
    * does nothing. Quotas do not apply.
    */

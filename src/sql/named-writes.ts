@@ -1,3 +1,4 @@
+import { forgetWrites } from './forget.ts';
 import { logWrites } from './log.ts';
 import { putBackWrites } from './put-back.ts';
 import { retentionWrites } from './retention.ts';
@@ -9,6 +10,7 @@ import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
 const writes = {
+  ...forgetWrites,
   ...logWrites,
   ...putBackWrites,
   ...retentionWrites,

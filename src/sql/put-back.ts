@@ -62,7 +62,7 @@ export const putBackWrites = {
           if (event === undefined) continue;
           const previous = last?.position;
           if (event === 'restored' && previous !== undefined) ended.push(previous);
-          const own = { event, plant: id, previous, owner: now?.owner };
+          const own = { event, plant: id, previous, owner: now?.owner, left: before };
           entries.push(withTexts(own, (field) => now?.[field]));
           writes.push((position) =>
             before === undefined

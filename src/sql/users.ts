@@ -361,6 +361,8 @@ export function openUsers(engine: Engine): UserStorage {
     beginRemoval: (...args) => engine.write('beginRemoval', ...args),
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
+    forgetChanges: (...args) => engine.write('forgetChanges', ...args),
+    forgetName: (...args) => engine.write('forgetName', ...args),
     putBack: (...args) => engine.write('putBack', ...args),
     remove: (...args) => engine.write('removeUser', ...args),
   };
