@@ -87,8 +87,8 @@ export function databaseOption(url: string): string {
 /** The absolute path of `sqlite:PATH`. SQLite gives some relative names a special meaning. */
 export function fileOf(url: string): string {
   if (!isFile(url)) {
-    throw new Refusal(
-      'This command supports only SQLite files (sqlite:PATH). For PostgreSQL, use pg_dump and pg_restore.',
+    throw new UsageError(
+      'This works only with SQLite files (sqlite:PATH). For PostgreSQL, see docs/how-to/back-up.md.',
     );
   }
   const path = resolve(url.slice('sqlite:'.length));

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as NetServer } from 'node:net';
 import { fastify, type FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
+import type { Level, Logger } from 'pino';
 import { stateOf, type Grant } from '../access/access.ts';
 import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
@@ -24,6 +24,7 @@ import { headProblem } from './server/head.ts';
 import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
+import { observerOf } from './server/observe.ts';
 import { optionsFor } from './routes/operation.ts';
 import { changeRoutes } from './routes/changes.ts';
 import { plantRoutes } from './routes/plants.ts';
@@ -52,6 +53,10 @@ declare module 'fastify' {
 export interface AppOptions {
   storage: Storage;
   log: Logger;
+  /** The level at which each request is logged; debug by default. */
+  logRequests?: Level | undefined;
+  /** Whether requests are counted for metrics. */
+  isMeasured?: boolean;
   /** Public URL, including any path prefix, without a trailing slash; empty for path-absolute links. */
   baseUrl: string;
   /** Origins whose web pages can use the service, or `*` alone; none by default. */
@@ -81,6 +86,7 @@ const noCompilers = {
 
 export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
+  const observe = observerOf(log, options.logRequests ?? 'debug', options.isMeasured ?? false);
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections((request) => authentication.familyOf(request));
@@ -102,7 +108,8 @@ export function buildApp(options: AppOptions): FastifyInstance {
     clientErrorHandler: (error, socket) =>
       handleClientError(error, socket, connections, pathPrefix),
     frameworkErrors: (error, request, reply) => {
-      cors?.addHeaders(request, reply); // no hook runs
+      observe?.(request, reply); // no hook runs
+      cors?.addHeaders(request, reply);
       sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
     },
     schemaController: { compilersFactory: noCompilers },
@@ -111,6 +118,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) => {
+    observe?.(request, reply);
     setPrivateHeaders(reply.header('x-request-id', request.id));
     done(checkHead(request.raw));
   });
@@ -126,7 +134,6 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
-  if (log.isLevelEnabled('debug')) logRequests(app, log);
   handleOtherMethods(app, cors);
   acceptJsonBodies(app);
   validateRequests(app);
@@ -173,18 +180,4 @@ export function addRoutes(
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
   return authentication;
-}
-
-function logRequests(app: FastifyInstance, log: Logger): void {
-  app.addHook('onResponse', (request, reply, done) => {
-    // The route instead of the URL, because a query can contain plant data.
-    log.debug({
-      requestId: request.id,
-      method: request.method,
-      route: request.routeOptions.url,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 1_000) / 1_000,
-    });
-    done();
-  });
 }

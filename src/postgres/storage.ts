@@ -5,7 +5,7 @@
 import type { ChangeLog } from '../log/change-log.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
-import type { Storage, WriteSettings } from '../storage.ts';
+import type { Storage, StorageFigures, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import type { WebhookStorage } from '../webhooks/webhook.ts';
 import { plantWrites } from '../plants/changes.ts';
@@ -21,6 +21,7 @@ import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { openWebhooks } from '../sql/webhooks.ts';
 import { openEngine, type PostgresEngine } from './engine.ts';
+import { readFigures } from './figures.ts';
 import { Servers, type ServersOptions } from './servers.ts';
 import { findPlant, readPage, scanReader } from './tables/plants.ts';
 import { openGrants } from './tables/grants.ts';
@@ -103,6 +104,10 @@ export class PostgresStorage implements Storage {
       [checkSql.privileges, []],
     );
     if (hasPrivileges !== true) throw storageUnavailable(new Error(missingPrivilege));
+  }
+
+  figures(): Promise<StorageFigures> {
+    return readFigures(this.#servers);
   }
 
   get hasRival(): boolean {

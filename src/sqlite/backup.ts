@@ -2,14 +2,22 @@
  * Backs up a database that is in use, and restores one that is not. Neither overwrites a file, and an
  * interruption leaves no partial file under the requested name.
  */
-import { chmodSync, chownSync, existsSync, lstatSync, renameSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  renameSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { logWrites } from '../sql/log.ts';
 import { retentionWrites } from '../sql/retention.ts';
 import { perform } from './tables/statements.ts';
 import { Refusal } from '../refusal.ts';
-import { openDatabase } from './file/open.ts';
+import { openDatabase, walLimitBytes } from './file/open.ts';
 import { Connection } from './connection.ts';
 import { prepare, readPragma } from './driver.ts';
 import { primaryCode, refusalFor, resultCode, writingRefusal } from './errors.ts';
@@ -17,6 +25,7 @@ import {
   publishFile,
   refuseLeftovers,
   replacedSuffix,
+  restoredSuffix,
   syncFile,
   TemporaryFile,
 } from './file/files.ts';
@@ -38,8 +47,8 @@ const optionalTables = [
 ];
 
 /**
- * Copies a snapshot of the database to `file`, which must not exist, and checks the copy. The copy is a single
- * file that only its owner can read.
+ * Copies a snapshot of the database to `file`, which must not exist and gets its name only after it was restored to
+ * another file. The copy is a single file that only its owner can read.
  */
 export async function backupDatabase(
   path: string,
@@ -55,11 +64,28 @@ export async function backupDatabase(
     refuseLeftovers(file);
     using partial = new TemporaryFile(file);
     using source = openDatabase(path, { create: false, migrates: false });
-    await copy(source, path, partial.path, onProgress);
+    const pageBytes = Number(readPragma(source, 'page_size'));
+    await copy(source, path, partial.path, (done, total) => {
+      refuseFullDisk(dirname(file), (2 * total - done) * pageBytes); // it is also restored
+      refuseFullDisk(dirname(path), 0); // while a snapshot is read, the WAL only grows
+      onProgress(done, total);
+    });
+    await restoreDatabase(partial.path, partial.path + restoredSuffix, () => {});
     publishFile(partial.path, file);
   } catch (error) {
     throw writingRefusal(error, file);
   }
+}
+
+/** Throws Refusal unless the folder has this space, and some for what the service writes meanwhile. */
+function refuseFullDisk(folder: string, bytes: number): void {
+  const { bavail, bsize } = statfsSync(folder);
+  const [needed, free] = [bytes + walLimitBytes, bavail * bsize];
+  if (free >= needed) return;
+  const mebibytes = (size: number) => `${Math.round(size / 2 ** 20)} MiB`;
+  throw new Refusal(
+    `A backup needs ${mebibytes(needed)} of free space in ${folder}, which has ${mebibytes(free)}. Free some space and try again.`,
+  );
 }
 
 /**

@@ -198,7 +198,11 @@ test('the commands about tokens, users and shares print what they did', async (t
     user remove alice --plants-to bob < y
     user remove alice --plants-to bob --yes --json
     user remove bob --plants-to alice --yes
+    user forget maria --yes
     user remove maria --yes --json
+    user forget maria < n
+    user forget maria --yes --json
+    user forget maria --yes
     user list
     token create alice --yes
     migrate`;

@@ -14,6 +14,7 @@ import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
 import { tlsServerFactory } from './certificate.ts';
+import { makeBackups } from './backups.ts';
 import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 import { isFile, openStorage } from '../database.ts';
@@ -22,7 +23,8 @@ import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf, refuseMissing } from '../errors.ts';
 import { failWith } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { startWorkers, stopWorkers } from './workers.ts';
+import { answerPrimary, measureAlone, measureWorkers, serveMetrics } from './metrics.ts';
+import { slots, startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
 interface Run {
@@ -95,6 +97,8 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     webhooks,
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
+    logRequests: options.logRequests,
+    isMeasured: options.metricsPort !== undefined,
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
@@ -106,13 +110,19 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const background = [
     removeOldChanges(storage, run),
     webhooks?.run(stop.signal) ?? Promise.resolve(),
+    cluster.isPrimary ? makeBackups(options, log, stop.signal) : Promise.resolve(),
   ];
 
   try {
     storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
-    if (worker === undefined) await announce(address, storage, options, log);
-    else worker.send(address);
+    if (worker === undefined) {
+      connections.use(await serveMetrics(options, measureAlone(storage)));
+      await announce(address, storage, options, log);
+    } else {
+      answerPrimary(worker, storage);
+      worker.send(address);
+    }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
@@ -167,6 +177,8 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
 
 async function serveWithWorkers(run: Run): Promise<void> {
   const { options, stop, log } = run;
+  using connections = new DisposableStack();
+  let backups: Promise<void> | undefined;
   try {
     {
       // The primary opens the storage first, so that only one process migrates it or reports a failure.
@@ -174,12 +186,15 @@ async function serveWithWorkers(run: Run): Promise<void> {
       const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
       if (stop.signal.aborted) return;
       if (address === undefined) return failWith(1); // the first worker has reported the cause
+      connections.use(await serveMetrics(options, () => measureWorkers(slots)));
       await announce(address, storage, options, log);
     }
+    backups = makeBackups(options, log, stop.signal);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
+    await backups;
   }
 }
 
