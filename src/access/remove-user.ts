@@ -45,22 +45,18 @@ export async function removeUser(
   return moved;
 }
 
-/**
- * Blanks what the database has of a removed user, from a position of the log on. Resolves to false if the user has access
- * again. The name is blanked last, so another call continues an interrupted one.
- */
+/** Forgets a removed user, or continues that. Resolves to false if the user has access again. */
 export async function forgetUser(
-  { users, log }: Storage,
+  { users }: Storage,
   user: Identity,
   name: string,
-  first: number,
 ): Promise<boolean> {
-  const last = await log.position(user.store);
-  for (let from = first; from <= last; from += batchRows) {
-    if (!(await users.forgetChanges(user, name, from, from + batchRows - 1))) return false;
-    await pause(batchPauseMs);
+  for (let from: number | undefined = 1; from !== undefined; await pause(batchPauseMs)) {
+    const step: { next?: number } | undefined = await users.forget(user, name, from, batchRows);
+    if (step === undefined) return false;
+    from = step.next;
   }
-  return users.forgetName(user);
+  return true;
 }
 
 /** Repeats `change` until it changes nothing. Returns the number of changes. */

@@ -1,5 +1,5 @@
 import type { Caller, Identified, Identity, Role } from './access.ts';
-import type { Differences, PutBackOutcome } from '../log/differences.ts';
+import type { Differences, PutBack } from '../log/differences.ts';
 import { fixedProblem } from '../problem.ts';
 
 /**
@@ -44,19 +44,22 @@ export interface UserStorage {
   movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
 
   /**
-   * Blanks the texts in a range of the log that concern a removed user with this name: those of plants while they owned
-   * them, their webhooks, and their name in shares. Resolves to false, without a change, if the user is not removed.
+   * Takes a step of blanking what the database has of a removed user with this name, in up to `limit` changes from a position
+   * on. The last step blanks the name itself. Resolves to where to continue, or to undefined, without a change, if the user
+   * has access.
    */
-  forgetChanges(user: Identity, name: string, from: number, to: number): Promise<boolean>;
-
-  /** Blanks the rest, as `forgetChanges` does: the name itself, labels of tokens, and keys. */
-  forgetName(user: Identity): Promise<boolean>;
+  forget(
+    user: Identity,
+    name: string,
+    from: number,
+    limit: number,
+  ): Promise<{ next?: number } | undefined>;
 
   /**
    * Puts plants back as they were, by the command of an operator, and resolves to what that does to each. In a trial, it
    * does nothing. Quotas do not apply.
    */
-  putBack(store: number, differences: Differences, isTrial: boolean): Promise<PutBackOutcome[]>;
+  putBack(store: number, differences: Differences, isTrial: boolean): Promise<PutBack[]>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without

@@ -112,15 +112,13 @@ export function parseDurationMs(text: string): number {
   return Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
-/** A time in the past: how long ago, or RFC 3339, whose offset, time of day and seconds can be left out. Then the time is local. */
+/** A time in the past: how long ago, RFC 3339, or a local time such as 2026-11-20T10:00. */
 export function parsePastMs(text: string): number {
   if (/^\d+[smhd]$/.test(text)) return Date.now() - parseDurationMs(text);
-  const form = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?)?(Z|[+-]\d\d:\d\d)?$/i;
-  const [, day = '', time = '00:00', seconds = ':00', offset] = form.exec(text) ?? [];
-  const local = `${day}T${time}${seconds}`;
-  const utcMs = parseTimestamp(`${local}${offset ?? 'Z'}`); // refuses days that do not exist
-  const timeMs = utcMs === undefined || offset !== undefined ? utcMs : Date.parse(local);
-  if (timeMs !== undefined && timeMs <= Date.now()) return timeMs;
+  const isLocal = /^\S{10}T\d\d:\d\d$/.test(text);
+  const timeMs = parseTimestamp(isLocal ? `${text}:00Z` : text); // refuses days that do not exist
+  const pastMs = timeMs && isLocal ? Date.parse(text) : timeMs;
+  if (pastMs !== undefined && pastMs <= Date.now()) return pastMs;
   throw new InvalidArgumentError('Use a time in the past, such as 2h or 2026-11-20T10:00.');
 }
 

@@ -3,7 +3,7 @@
  * was before.
  */
 import type { Identity } from '../access/access.ts';
-import { plantOf, textFields, textValues } from '../plants/fields.ts';
+import { plantOf, textFields, textValues, type Texts } from '../plants/fields.ts';
 import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import { Refusal } from '../refusal.ts';
 import { maxFollowed, type ChangeLog, type FollowedChange } from './change-log.ts';
@@ -14,8 +14,6 @@ export interface Difference {
   readonly before: OwnedPlant | undefined;
   /** It is put back only if it is still like this. */
   readonly now: StoredPlant | undefined;
-  /** The position of its last change. */
-  readonly last: number;
   /** Whether its id was used again since. */
   readonly isReused: boolean;
 }
@@ -26,7 +24,13 @@ export interface Differences {
   readonly plants: readonly Difference[];
 }
 
-/** What putting a plant back does, or why it does nothing. */
+/** A plant that was put back, or why not. */
+export interface PutBack {
+  id: number;
+  outcome: PutBackOutcome;
+  now: Texts | undefined;
+  before: Texts | undefined;
+}
 export type PutBackOutcome =
   | 'deleted'
   | 'restored'
@@ -50,20 +54,25 @@ export async function differencesSince(
   const found = new Map<number, { -readonly [Member in keyof Difference]: Difference[Member] }>();
   let since = Infinity;
 
-  function add({ plant: id, position, event, now, ...change }: FollowedChange): void {
+  function add({
+    plant: id,
+    previous = 0,
+    event,
+    ownerBefore: owner,
+    now,
+    ...change
+  }: FollowedChange): void {
     if (id === undefined) return;
     const known = found.get(id);
-    if (known !== undefined) {
-      known.last = position;
-      known.isReused ||= event === 'created';
-      return;
+    if (known !== undefined && event === 'created') {
+      known.isReused = true;
+      if (known.before?.owner !== user.user) known.before = undefined; // so it is only a new plant
     }
-    const { previous = 0, ownerBefore: owner } = change;
-    if (previous >= since) return; // the first one concerned others
+    if (known !== undefined || previous >= since) return; // not the first change since
     const texts = textValues(change).map((text) => text ?? '');
     const before = owner === undefined ? undefined : plantOf(id, owner, texts);
     if (before?.owner !== user.user && now?.owner !== user.user) return;
-    found.set(id, { id, before, now, last: position, isReused: false });
+    found.set(id, { id, before, now, isReused: false });
   }
 
   let next = Math.max(1, from);

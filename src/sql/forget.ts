@@ -3,26 +3,29 @@
  * nobody who follows changes sees a gap.
  */
 import type { Identity } from '../access/access.ts';
-import { changeEvents, type ChangeEvent } from '../log/change-log.ts';
+import { changeEvents, maxPosition, type ChangeEvent } from '../log/change-log.ts';
 import { textFields } from '../plants/fields.ts';
-import { sql } from './statement.ts';
+import { sql, type Query } from './statement.ts';
 import { userSql } from './users.ts';
 import { writeOf } from './write.ts';
 
 const isOneOf = (...events: readonly ChangeEvent[]) =>
   `event IN (${events.map((event) => changeEvents.indexOf(event)).join()})`;
 const inRange = 'changes.store = $1 AND changes.position BETWEEN $2 AND $3';
-const ofPlants = `${inRange} AND owner = $4 AND plant IS NOT NULL`;
 
 const forgetSql = {
-  findPrevious: sql<readonly [previous: number]>`
-    SELECT previous FROM plant_store.changes WHERE ${ofPlants} AND previous IS NOT NULL`,
+  findChanges: sql<
+    readonly [position: number, owner: number | null, plant: number | null, previous: number | null]
+  >`
+    SELECT position, owner, plant, previous FROM plant_store.changes
+    WHERE changes.store = $1 AND changes.position BETWEEN $2 AND ${maxPosition}
+    ORDER BY changes.position LIMIT $3`,
   blankChecksums: sql`
     UPDATE plant_store.changes SET left_crc = NULL
     WHERE changes.store = $1 AND changes.position = ANY ($2::bigint[])`,
   blankPlants: sql`
     UPDATE plant_store.changes SET ${textFields.map((field) => `${field} = NULL`).join()}
-    WHERE ${ofPlants}`,
+    WHERE ${inRange} AND owner = $4 AND plant IS NOT NULL`,
   blankWebhooks: sql`
     UPDATE plant_store.changes SET tag = NULL
     WHERE ${inRange} AND owner = $4 AND ${isOneOf('webhook-created', 'webhook-removed')}`,
@@ -38,40 +41,37 @@ const forgetSql = {
 const forgottenName = (user: number) => `forgotten-${user}\u007F`;
 
 export const forgetWrites = {
-  forgetChanges: ({ store, user }: Identity, name: string, from: number, to: number) =>
+  forgetUser: ({ store, user }: Identity, name: string, from: number, limit: number) =>
     writeOf({
       store,
       reads: [
         [userSql.isActive, [store, user]],
-        [forgetSql.findPrevious, [store, from, to, user]],
+        [forgetSql.findChanges, [store, from, limit]],
       ],
-      decide([[active], previous]) {
-        if (active !== undefined) return { result: false };
-        const range = [store, from, to];
+      decide([[active], changes]) {
+        if (active !== undefined) return { result: undefined };
+        const to = changes.at(-1)?.[0] ?? from;
+        const isLast = changes.length < limit;
+        const before = changes.flatMap(([, owner, plant, previous]) =>
+          owner === user && plant !== null ? (previous ?? []) : [],
+        );
+        const [ofUser, range] = [
+          [store, user],
+          [store, from, to],
+        ];
+        const rest: Query[] = [
+          [forgetSql.blankLabels, ofUser],
+          [forgetSql.removeKeys, ofUser],
+          [forgetSql.rename, [...ofUser, forgottenName(user)]],
+        ];
         return {
-          result: true,
+          result: isLast ? {} : { next: to + 1 },
           writes: () => [
-            [forgetSql.blankChecksums, [store, previous.map(([position]) => position)]],
+            [forgetSql.blankChecksums, [store, before]],
             [forgetSql.blankPlants, [...range, user]],
             [forgetSql.blankWebhooks, [...range, user]],
             [forgetSql.blankShares, [...range, name, forgottenName(user)]],
-          ],
-        };
-      },
-    }),
-
-  forgetName: ({ store, user }: Identity) =>
-    writeOf({
-      store,
-      reads: [[userSql.isActive, [store, user]]],
-      decide([[active]]) {
-        if (active !== undefined) return { result: false };
-        return {
-          result: true,
-          writes: () => [
-            [forgetSql.blankLabels, [store, user]],
-            [forgetSql.removeKeys, [store, user]],
-            [forgetSql.rename, [store, user, forgottenName(user)]],
+            ...(isLast ? rest : []),
           ],
         };
       },

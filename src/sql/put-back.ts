@@ -2,11 +2,12 @@
  * Puts plants back as they were (log/differences.ts), on both engines, as changes of the operator.
  */
 import { plantEvents, type NewEntry } from '../log/change-log.ts';
-import type { Difference, Differences, PutBackOutcome } from '../log/differences.ts';
+import type { Difference, Differences, PutBack, PutBackOutcome } from '../log/differences.ts';
 import {
   plantOf,
   textColumns,
   textFields,
+  textsOf,
   textValues,
   withTexts,
   type PlantRow,
@@ -50,32 +51,34 @@ export const putBackWrites = {
         const deletionById = new Map(
           deletions.map(([position, , , , id, owner]) => [id, { position, owner }]),
         );
-        const result: PutBackOutcome[] = [];
-        const [writes, entries, ended]: [PlantWrite[], NewEntry[], number[]] = [[], [], []];
+        const result: PutBack[] = [];
+        const entries: NewEntry[] = [];
         for (const difference of plants) {
-          const { id, before } = difference;
+          const { id, before, now: shown } = difference;
           const now = nowById.get(id);
           const last = now ?? deletionById.get(id);
-          const outcome = outcomeOf(difference, now, last, remaining);
-          result.push(outcome);
+          const outcome = outcomeOf(difference, now, last?.owner, remaining);
+          const texts = { now: shown && textsOf(shown), before: before && textsOf(before) };
+          result.push({ id, outcome, ...texts });
           const event = plantEvents.find((each) => each === outcome);
           if (event === undefined) continue;
-          const previous = last?.position;
-          if (event === 'restored' && previous !== undefined) ended.push(previous);
+          const { position: previous } = last ?? {};
           const own = { event, plant: id, previous, owner: now?.owner, left: before };
           entries.push(withTexts(own, (field) => now?.[field]));
-          writes.push((position) =>
-            before === undefined
-              ? [putBackSql.delete, [store, id]]
-              : [putBackSql.set, [store, id, before.owner, position, ...textValues(before)]],
-          );
         }
         if (isTrial) return { result };
+        const ended = entries.flatMap(({ event, previous }) =>
+          event === 'restored' ? (previous ?? []) : [],
+        );
         return {
           result,
           entries,
           writes: (positions) => [
-            ...writes.map((write, at) => write(positions[at])),
+            ...entries.map(({ plant, left }, at): Query => {
+              if (left === undefined) return [putBackSql.delete, [store, plant]];
+              const values = [left.owner, positions[at], ...textValues(left)];
+              return [putBackSql.set, [store, plant, ...values]];
+            }),
             [logSql.endDeletions, [store, ended]],
           ],
         };
@@ -84,21 +87,17 @@ export const putBackWrites = {
   },
 };
 
-/** What changes the plant, and gets the position of its entry in the log. */
-type PlantWrite = (position: number | undefined) => Query;
-
-/** `now` is the plant, and `last` the same or its deletion. */
+/** `now` is the plant, and `lastOwner` its owner, or that of the deleted one. */
 function outcomeOf(
-  { before, now: shown, last: lastShown, isReused }: Difference,
+  { before, now: shown, isReused }: Difference,
   now: StoredPlant | undefined,
-  last: Pick<StoredPlant, 'position' | 'owner'> | undefined,
+  lastOwner: number | undefined,
   remaining: ReadonlySet<number>,
 ): PutBackOutcome {
   if (now?.position !== shown?.position) return 'changed-meanwhile';
   if (before === undefined) return 'deleted';
-  if (isReused && last?.owner !== before.owner) return 'id-used-again';
+  if (isReused && lastOwner !== before.owner) return 'id-used-again';
   if (!remaining.has(before.owner)) return 'owner-removed';
   if (now !== undefined) return now.owner === before.owner ? 'updated' : 'moved';
-  if (last === undefined) return 'not-in-log';
-  return last.position === lastShown ? 'restored' : 'changed-meanwhile';
+  return lastOwner === undefined ? 'not-in-log' : 'restored';
 }

@@ -361,8 +361,7 @@ export function openUsers(engine: Engine): UserStorage {
     beginRemoval: (...args) => engine.write('beginRemoval', ...args),
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
-    forgetChanges: (...args) => engine.write('forgetChanges', ...args),
-    forgetName: (...args) => engine.write('forgetName', ...args),
+    forget: (...args) => engine.write('forgetUser', ...args),
     putBack: (...args) => engine.write('putBack', ...args),
     remove: (...args) => engine.write('removeUser', ...args),
   };

@@ -65,7 +65,7 @@ it('user forget blanks every text of a removed user, and followers see no gap', 
     );
   const before = await positions();
   const { user } = await storage.users.find('main', name);
-  assert.ok(user && (await storage.users.forgetChanges(user, name, 1, 9)), 'as if it was killed');
+  assert.ok(user && (await storage.users.forget(user, name, 1, 9)), 'as if it was killed');
 
   assert.match(
     (await run(forget.filter((word) => word !== '--yes'))).stderr,

@@ -5,17 +5,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from '@commander-js/extra-typings';
 import { batchPauseMs, batchRows } from '../../access/remove-user.ts';
 import { plantEvents } from '../../log/change-log.ts';
-import {
-  differencesSince,
-  type Difference,
-  type Differences,
-  type PutBackOutcome,
-} from '../../log/differences.ts';
-import { textsOf, textValues, type Texts } from '../../plants/fields.ts';
-import { UsageError } from '../../refusal.ts';
+import { differencesSince, type PutBack } from '../../log/differences.ts';
+import { textValues, type Texts } from '../../plants/fields.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, localTime, parseName, parsePastMs } from '../options.ts';
-import { confirm, printError, type Result } from '../output.ts';
+import { agree, printError, type Result } from '../output.ts';
 import { tableOf } from '../terminal.ts';
 import { databaseCommand, findUser, inDatabase } from './command.ts';
 import { positionBefore } from './log.ts';
@@ -45,79 +39,49 @@ export function addRestoreCommand(user: Command): void {
     .action(inDatabase(restore));
 }
 
-interface RestoreOptions {
-  store: string;
-  since: number;
-  yes: boolean;
-  json?: true | undefined;
-}
-
 async function restore(
   storage: Storage,
   name: string,
-  { store, since, yes, json }: RestoreOptions,
+  { store, since, yes, json }: { store: string; since: number; yes: boolean; json?: true },
 ): Promise<Result> {
   const user = await findUser(storage, store, name);
   const from = await positionBefore(storage.log, store, since);
   const differences = await differencesSince(storage.log, user, since, from);
-  const plan = await putBack(storage, user.store, differences, true);
-  const count = plan.filter(isPossible).length;
   const time = localTime(since);
   const goal = `the plants of ${name} in store ${store} as they were at ${time}`;
-  const value = { store, user: name, since: time, plants: plan };
-  if (count === 0 || (json && !yes)) {
-    return { value, text: `Nothing to change for ${goal}.${failuresOf(plan)}` };
-  }
-  if (!yes) {
-    printError(`To put back ${goal}:\n${tableFor(plan)}`);
-    if (!(await confirm(`Change ${plantsOf(count)}?`, 'Nothing was changed.'))) {
-      const advice = `Pass --yes to change ${plantsOf(count)}.`;
-      throw new UsageError(
-        `Nothing was changed, because there is no terminal to ask on. ${advice}`,
+  const run = async (isTrial: boolean) => {
+    const plants: PutBack[] = [];
+    for (let at = 0; at < differences.plants.length; at += batchRows) {
+      const batch = differences.plants.slice(at, at + batchRows);
+      const { since: position } = differences;
+      plants.push(
+        ...(await storage.users.putBack(user.store, { since: position, plants: batch }, isTrial)),
       );
+      await pause(batchPauseMs);
     }
+    const failed = plants.filter((plant) => !isPossible(plant));
+    const failures = failed.length === 0 ? '' : `\nNot put back:\n${tableFor(failed)}`;
+    const count = plants.length - failed.length;
+    const value = { store, user: name, since: time, plants };
+    return { value, failures, count, changed: count === 1 ? '1 plant' : `${count} plants` };
+  };
+
+  const plan = await run(true);
+  if (plan.count === 0 || (json && !yes)) {
+    return { value: plan.value, text: `Nothing to change for ${goal}.${plan.failures}` };
   }
+  if (!yes) printError(`To put back ${goal}:\n${tableFor(plan.value.plants)}`);
+  await agree(yes, `Change ${plan.changed}?`, `change ${plan.changed}`);
   const undoSince = localTime(Date.now());
-  const plants = await putBack(storage, user.store, differences, false);
-  const changed = plantsOf(plants.filter(isPossible).length);
+  const { value, failures, changed } = await run(false);
   const text =
-    `Put back ${goal}: changed ${changed}.${failuresOf(plants)}\n` +
+    `Put back ${goal}: changed ${changed}.${failures}\n` +
     `To undo this, run the command again with --since ${undoSince}`;
-  return { value: { ...value, undoSince, plants }, text };
-}
-
-type PutBack = Pick<Difference, 'id'> & {
-  outcome: PutBackOutcome;
-  now: Texts | undefined;
-  before: Texts | undefined;
-};
-
-async function putBack(
-  { users }: Storage,
-  store: number,
-  { since, plants }: Differences,
-  isTrial: boolean,
-): Promise<PutBack[]> {
-  const all: PutBack[] = [];
-  for (let at = 0; at < plants.length; at += batchRows) {
-    if (at > 0) await pause(batchPauseMs);
-    const batch = plants.slice(at, at + batchRows);
-    const outcomes = await users.putBack(store, { since, plants: batch }, isTrial);
-    for (const [place, outcome] of outcomes.entries()) {
-      const { id = 0, now, before } = batch[place] ?? {};
-      all.push({ id, outcome, now: now && textsOf(now), before: before && textsOf(before) });
-    }
-  }
-  return all;
+  return { value: { ...value, undoSince }, text };
 }
 
 function isPossible({ outcome }: PutBack): boolean {
   return plantEvents.some((event) => event === outcome);
-}
-
-function failuresOf(plants: readonly PutBack[]): string {
-  const failed = plants.filter((plant) => !isPossible(plant));
-  return failed.length === 0 ? '' : `\nNot put back:\n${tableFor(failed)}`;
 }
 
 function tableFor(plants: readonly PutBack[]): string {
@@ -128,8 +92,4 @@ function tableFor(plants: readonly PutBack[]): string {
   const more = plants.length - rows.length;
   const rest = more === 0 ? '' : `\nand ${more} more, which --json shows`;
   return tableOf(['id', 'outcome', 'now', 'before'], rows) + rest;
-}
-
-function plantsOf(count: number): string {
-  return count === 1 ? '1 plant' : `${count} plants`;
 }

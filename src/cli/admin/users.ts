@@ -9,7 +9,7 @@ import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { addRestoreCommand } from './restore-user.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
-import { confirm, listed, type Result } from '../output.ts';
+import { agree, listed, type Result } from '../output.ts';
 import { onService } from '../service.ts';
 import {
   allPages,
@@ -110,11 +110,7 @@ async function confirmRemoval(
     ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
     : 'revokes their tokens and ends their shares';
   const question = `Remove user ${name} from ${place}? This ${effect}.`;
-  if (!yes && !(await confirm(question, 'Nothing was changed.'))) {
-    throw new UsageError(
-      `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
-    );
-  }
+  await agree(yes, question, `remove user ${name}`);
 }
 
 async function forget(
@@ -126,16 +122,10 @@ async function forget(
   if (user === undefined) throw noUser(store, name);
   if (user.role !== undefined) throw hasAccess(store, name);
   const question = `Forget user ${name} of store ${store}? This cannot be undone.`;
-  if (!yes && !(await confirm(question, 'Nothing was changed.'))) {
-    throw new UsageError(
-      `Nothing was changed, because there is no terminal to ask on. Pass --yes to forget user ${name}.`,
-    );
-  }
+  await agree(yes, question, `forget user ${name}`);
   // Shares that others gave to the name since the removal end too.
   await removeUser(storage, user, () => findHeir(storage, user, { store }));
-  const { changes } = await storage.log.list({ store, limit: 1 });
-  const first = changes[0]?.position ?? Infinity;
-  if (!(await forgetUser(storage, user, name, first))) throw hasAccess(store, name);
+  if (!(await forgetUser(storage, user, name))) throw hasAccess(store, name);
   const text =
     `Forgot user ${name} of store ${store}. Their texts can still be in earlier backups, in free pages of an SQLite ` +
     'file until you copy it, with receivers of webhooks, and in logs of the service.';
