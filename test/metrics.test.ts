@@ -33,6 +33,10 @@ async function scrape(service: Service): Promise<{ text: string; metrics: Metric
     const end = line.lastIndexOf(' ');
     return [line.slice(0, end), Number(line.slice(end))] as const;
   });
+  assert.ok(
+    values.every(([, value]) => !Number.isNaN(value)),
+    text,
+  );
   return { text, metrics: Object.fromEntries(values) };
 }
 
