@@ -5,8 +5,9 @@
  * Memory grows with the log: by 8 bytes for a change of a plant, and more for deletions, users, shares and tokens.
  */
 import { tokenId } from '../access/token.ts';
-import { changeEvents, leftCrc, plantEvents } from '../log/change-log.ts';
+import { changeEvents, plantEvents } from '../log/change-log.ts';
 import { plantOf } from '../plants/fields.ts';
+import { leftCrc } from '../sql/log.ts';
 import { copiedColumns, tables, type Archive, type Row, type Table } from './archive.ts';
 import { digestOf } from './digest.ts';
 
@@ -56,13 +57,15 @@ type ChangeRow = readonly [number, position: number, previous: Id, event: number
 
 /** Larger than any checksum: an older version has made the change, or its user was forgotten. */
 const unknown = 2 ** 32;
+/** In place of a checksum, after a deletion. */
+const isGone = -1;
 
 function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults: string[]) {
   /** Positions of the oldest change, and of the next one. */
   let [oldest, next] = [Infinity, NaN];
   /**
-   * By position: one more than the checksum of the plant that a change left, negative if the plant was deleted, and 0 if a later
-   * change or the plant itself has continued from it.
+   * By position: one more than the checksum of the plant that a change left, and 0 once a later change or the plant itself has
+   * continued from it.
    */
   const left: number[] = [];
   /** Plants whose last change is a deletion, and whether they can be restored. */
@@ -79,8 +82,7 @@ function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults:
   function isLeft(position: number, found: number): boolean {
     const there = left[position] ?? 0;
     left[position] = 0;
-    const isKnown = Math.abs(there) <= unknown && Math.abs(found) <= unknown;
-    return isKnown ? there === found : Math.sign(there) === Math.sign(found);
+    return there === found || (there > 0 && found > 0 && Math.max(there, found) > unknown);
   }
 
   function compare(key: string, value: unknown): void {
@@ -109,7 +111,7 @@ function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults:
       }
       // Without a name, its user was forgotten.
       const before = name ? leftCrc(plantOf(plant, owner ?? 0, texts.map(String))) : unknown;
-      const found = event === 'restored' ? -1 - (crc ?? unknown) : 1 + before;
+      const found = event === 'restored' ? isGone : 1 + before;
       if (previous !== null && previous >= oldest && !isLeft(previous, found)) {
         inLog(`it has not found what position ${previous} left`);
       }
@@ -117,10 +119,11 @@ function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults:
         if (deleted.get(plant)) inLog('an earlier deletion of it can still be restored');
         deleted.delete(plant);
       }
-      if (event === 'deleted' && name) deleted.set(plant, isRestorable === 1);
+      const isListed = isRestorable === 1 || Boolean(name);
+      if (event === 'deleted' && isListed) deleted.set(plant, isRestorable === 1);
       else if (isRestorable === 1) inLog('it can be restored, but it is no deletion');
       if (plant > lastId) inLog('the last id of the store is smaller');
-      left[position] = event === 'deleted' ? -1 - before : 1 + (crc ?? unknown);
+      left[position] = event === 'deleted' ? isGone : 1 + (crc ?? unknown);
     },
 
     /** For all tables but the log. Users come before what belongs to them. */

@@ -3,12 +3,12 @@
  * the transaction that makes it, so that the log and the store always agree.
  *
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
- * the plant itself. So a create costs no second copy of its text, but only a checksum of it.
+ * the plant itself. So a create costs no second copy of its text, but only a checksum, which shows whether they still agree
+ * (verify.ts).
  */
-import { crc32 } from 'node:zlib';
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
-import { textValues, type TextField, type Texts } from '../plants/fields.ts';
-import type { OwnedPlant } from '../plants/plant-storage.ts';
+import type { TextField, Texts } from '../plants/fields.ts';
+import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
@@ -60,13 +60,8 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   previous?: number | undefined;
   /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
-  /** `leftCrc` of the plant after the change. */
-  left?: number | undefined;
-}
-
-/** The checksum of a plant, for `verify` (copy/verify.ts). No text has a line break. */
-export function leftCrc(plant: OwnedPlant): number {
-  return crc32([plant.id, plant.owner, ...textValues(plant)].join('\n'));
+  /** The plant after the change. */
+  left?: OwnedPlant | undefined;
 }
 
 /** A change with its place. */
@@ -110,12 +105,14 @@ export interface LoggedChange extends Texts<string | undefined> {
 /** A change to a plant, as its readers see it. */
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
-/** A change as the feed needs it (feed.ts). */
-export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request' | 'tag'> & {
+/** A change as the feed needs it (feed.ts), and a return to a time (differences.ts). */
+export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request'> & {
+  /** As in `NewEntry`. */
+  previous: number | undefined;
   /** The number of the user who owned the plant before; undefined if there was none. */
   ownerBefore: number | undefined;
   /** The plant as it is now. */
-  now: OwnedPlant | undefined;
+  now: StoredPlant | undefined;
 };
 
 /** A part of the log at one moment. */

@@ -126,7 +126,7 @@ const damages: readonly (readonly [title: string, sql: string, fault: RegExp])[]
     `UPDATE users SET role = 'member' WHERE store = $s AND name = 'carol'`,
     /^users \d: differs/,
   ],
-  ['a user who is deleted', `DELETE FROM users WHERE store = $s AND id = 2`, /^userss 2: missing/],
+  ['a user who is deleted', `DELETE FROM users WHERE store = $s AND id = 2`, /^users 2: missing/],
   [
     'a token that was revoked',
     `UPDATE tokens SET revoked_at = NULL WHERE store = $s AND user_id = 1`,

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { reserve } from '../../http/server/listen.ts';
+import { inheritedSockets, reserve } from '../../http/server/listen.ts';
 import { storageFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
 import type { ServeOptions } from './options.ts';
@@ -27,7 +27,10 @@ export async function startWorkers(
   // Here, so that no other service takes the address while a worker is being replaced.
   const { host, port, lock } = await reserve(where);
   stop.signal.addEventListener('abort', () => lock.forEach((one) => one.close()));
-  cluster.setupPrimary({ args: [...process.argv.slice(2), `--host=${host}`, `--port=${port}`] });
+  cluster.setupPrimary({
+    args: [...process.argv.slice(2), `--host=${host}`, `--port=${port}`],
+    stdio: ['inherit', 'inherit', 'inherit', ...inheritedSockets(), 'ipc'],
+  });
   const first = cluster.fork();
   const address = await Promise.race([
     once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it
