@@ -221,7 +221,9 @@ it('user restore equals a model after random changes, while others write', (t) =
         () => plants.delete(by, id),
         () => plants.restore(by, id),
       ][below(4)];
-      await work?.().catch((error: unknown) => assert.ok(isProblem(error, 'id-taken'), `${error}`));
+      await work?.().catch((error: unknown) =>
+        assert.ok(isProblem(error, 'id-taken'), String(error)),
+      );
     };
     /** Alice's plants by id, and what all others have. */
     const state = async () => {
