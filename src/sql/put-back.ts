@@ -47,10 +47,10 @@ export const putBackWrites = {
         [logSql.findDeletions, [store, ids]],
         [userSql.remaining, [store, owners, since]],
       ],
-      decide([found, deletions, users]) {
+      decide([plantRows, deletions, users]) {
         const remaining = new Set(users.map(([user]) => user));
         const nowById = new Map(
-          found.map(([position, id, owner, ...texts]) => {
+          plantRows.map(([position, id, owner, ...texts]) => {
             return [id, { ...plantOf(id, owner, texts), position }];
           }),
         );
