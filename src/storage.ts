@@ -1,5 +1,6 @@
 import type { IdentityStorage } from './access/identity-storage.ts';
 import type { ChangeLog } from './log/change-log.ts';
+import type { Series } from './metrics/metrics.ts';
 import type { PlantStorage } from './plants/plant-storage.ts';
 import type { ShareStorage } from './access/share-storage.ts';
 import type { Quotas } from './plants/quota.ts';
@@ -57,28 +58,11 @@ export interface Storage extends AsyncDisposable {
   /** Whether another primary accepts writes, although requests do not reach it. */
   readonly hasRival?: boolean;
 
-  /** For metrics. Costs next to nothing, and never waits for a lock. */
-  figures(): Promise<StorageFigures>;
+  /** What is the same in all processes, for metrics. */
+  figures(): Promise<readonly Series[]>;
 
   /** Starts in the background what the first write would otherwise wait for. */
   warmUp?(): void;
-}
-
-/** A figure that the storage does not know is absent. */
-export interface StorageFigures {
-  engine: 'sqlite' | 'postgres';
-  version: string;
-  /** Including what SQLite keeps for reuse. */
-  walBytes?: number;
-  databaseBytes?: number;
-  /** On the disk of the database file. */
-  freeBytes?: number;
-  /** Age of the oldest transaction that PostgreSQL has to keep deleted rows for. */
-  oldestReaderSeconds?: number | undefined;
-  /** Estimates of the number of rows. */
-  plants?: number | undefined;
-  tokens?: number | undefined;
-  changes?: number | undefined;
 }
 
 /** What the writes of a process depend on, and its reads of the log. */

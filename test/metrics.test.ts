@@ -3,9 +3,11 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test, type TestContext } from 'node:test';
-import { textOf } from '../src/metrics/text.ts';
+import { textOf } from '../src/metrics/metrics.ts';
+import { backupName } from '../src/sqlite/backup-folder.ts';
 import { call } from './support/app.ts';
 import { startWithCertificate } from './support/service.ts';
 import { run, runOk, serve, type Service } from './support/command.ts';
@@ -14,6 +16,7 @@ import { listen } from './support/listen.ts';
 import { without } from './support/programs.ts';
 import { exchange } from './support/raw.ts';
 import { it, storageOf, testDatabase } from './support/storages.ts';
+import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 
 /** The values of the service by the text of their series. */
@@ -146,8 +149,19 @@ describe('serve --metrics-port', () => {
   test('shows when the certificate ends', async (t) => {
     const { service } = await startWithCertificate(t, { args: ['--metrics-port', '0'] });
     const { metrics } = await scrape(service);
-    const end = metrics['plant_store_certificate_expiry_timestamp_seconds'] ?? 0;
+    const end = metrics['plant_store_certificate_expiry_timestamp_seconds{worker="1"}'] ?? 0;
     assert.ok(end > Date.now() / 1_000);
+  });
+
+  test('shows the last verified backup in the folder', async (t) => {
+    const folder = tempFolder(t);
+    const args = ['--metrics-port', '0', '--backup-every', '6h', '--backup-dir', folder];
+    const series = 'plant_store_backup_last_verified_timestamp_seconds';
+    const service = await serve(t, ['--database', databaseFile(t).url, ...args]);
+    await until('there is a backup', async () => series in (await scrape(service)).metrics);
+    const { metrics } = await scrape(service);
+    const [name = ''] = readdirSync(folder).filter((file) => file.endsWith('.backup'));
+    assert.equal(backupName(new Date((metrics[series] ?? 0) * 1_000)), name);
   });
 
   test('exits with 1 and advice if its port is in use, also with workers', async (t) => {

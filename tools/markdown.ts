@@ -15,7 +15,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<request id>'],
   [/^Date: .*$/gm, 'Date: <date>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
-  [/\b\d{8}T\d{9}Z|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
+  [/\b\d{8}T\d{9}Z|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:\d\d)/g, '<time>'],
   [/^\d\d:\d\d:\d\d /gm, '<time> '],
   [/\bt=\d+$/gm, 't=<seconds>'],
   [/^retry-after: \d+$/gm, 'retry-after: <seconds>'],

@@ -55,8 +55,6 @@ export interface AppOptions {
   log: Logger;
   /** The level at which each request is logged; debug by default. */
   logRequests?: Level | undefined;
-  /** Whether requests are counted for metrics. */
-  isMeasured?: boolean;
   /** Public URL, including any path prefix, without a trailing slash; empty for path-absolute links. */
   baseUrl: string;
   /** Origins whose web pages can use the service, or `*` alone; none by default. */
@@ -86,7 +84,7 @@ const noCompilers = {
 
 export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
-  const observe = observerOf(log, options.logRequests ?? 'debug', options.isMeasured ?? false);
+  const observe = observerOf(log, options.logRequests ?? 'debug');
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections((request) => authentication.familyOf(request));
@@ -108,7 +106,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     clientErrorHandler: (error, socket) =>
       handleClientError(error, socket, connections, pathPrefix),
     frameworkErrors: (error, request, reply) => {
-      observe?.(request, reply); // no hook runs
+      observe(request, reply); // no hook runs
       cors?.addHeaders(request, reply);
       sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
     },
@@ -118,7 +116,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) => {
-    observe?.(request, reply);
+    observe(request, reply);
     setPrivateHeaders(reply.header('x-request-id', request.id));
     done(checkHead(request.raw));
   });

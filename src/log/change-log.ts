@@ -8,7 +8,7 @@
  */
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
 import type { TextField, Texts } from '../plants/fields.ts';
-import type { OwnedPlant } from '../plants/plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
@@ -105,12 +105,14 @@ export interface LoggedChange extends Texts<string | undefined> {
 /** A change to a plant, as its readers see it. */
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
-/** A change as the feed needs it (feed.ts). */
-export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request' | 'tag'> & {
+/** A change as the feed needs it (feed.ts), and a return to a time (differences.ts). */
+export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request'> & {
+  /** As in `NewEntry`. */
+  previous: number | undefined;
   /** The number of the user who owned the plant before; undefined if there was none. */
   ownerBefore: number | undefined;
   /** The plant as it is now. */
-  now: OwnedPlant | undefined;
+  now: StoredPlant | undefined;
 };
 
 /** A part of the log at one moment. */

@@ -5,7 +5,7 @@
 import type { ChangeLog } from '../log/change-log.ts';
 import type { IdentityStorage } from '../access/identity-storage.ts';
 import type { ShareStorage } from '../access/share-storage.ts';
-import type { Storage, StorageFigures, WriteSettings } from '../storage.ts';
+import type { Storage, WriteSettings } from '../storage.ts';
 import type { UserStorage } from '../access/user-storage.ts';
 import type { WebhookStorage } from '../webhooks/webhook.ts';
 import { plantWrites } from '../plants/changes.ts';
@@ -60,6 +60,7 @@ export class PostgresStorage implements Storage {
   readonly users: UserStorage;
   readonly log: ChangeLog;
   readonly webhooks: WebhookStorage;
+  readonly figures = () => readFigures(this.#servers);
 
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(
@@ -104,10 +105,6 @@ export class PostgresStorage implements Storage {
       [checkSql.privileges, []],
     );
     if (hasPrivileges !== true) throw storageUnavailable(new Error(missingPrivilege));
-  }
-
-  figures(): Promise<StorageFigures> {
-    return readFigures(this.#servers);
   }
 
   get hasRival(): boolean {

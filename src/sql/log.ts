@@ -128,11 +128,12 @@ type FollowedRow = readonly [
   at: number,
   user: string | null,
   plant: number | null,
+  previous: number | null,
   owner: number | null,
-  name: string | null,
   id: number | null,
   ownerNow: number,
-  ...texts: string[],
+  positionNow: number,
+  ...textsBeforeAndNow: (string | null)[],
 ];
 
 /** A deletion whose plant has not come back. */
@@ -193,8 +194,9 @@ export const logSql = {
   follow: sql<FollowedRow>`
     SELECT stores.position,
       (SELECT removed_position FROM plant_store.users WHERE users.store = $1 AND users.id = $4),
-      changes.position, event, at, ${nameOf('changes.user_id')}, plant,
-      changes.owner, changes.name, plants.id, plants.owner, ${columnsOf('plants')}
+      changes.position, event, at, ${nameOf('changes.user_id')}, plant, changes.previous,
+      changes.owner, plants.id, plants.owner, plants.position,
+      ${columnsOf('changes')}, ${columnsOf('plants')}
     FROM plant_store.stores
     LEFT JOIN plant_store.changes
       ON changes.store = $1 AND changes.position BETWEEN $2 AND $3
@@ -317,17 +319,19 @@ function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undef
 }
 
 function toFollowed([, , position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
-  const [user, plant, owner, name, id, ownerNow, ...texts] = row;
+  const [user, plant, previous, owner, id, ownerNow, positionNow, ...texts] = row;
   if (position === null) return undefined;
+  const now = texts.slice(textFields.length).map((text) => text ?? '');
   return {
     position,
     event: changeEvents[event] ?? 'updated',
     atMs,
     user: user ?? undefined,
     plant: plant ?? undefined,
+    previous: previous ?? undefined,
     ownerBefore: owner ?? undefined,
-    name: name ?? undefined,
-    now: id === null ? undefined : plantOf(id, ownerNow, texts),
+    ...eachText((_, at) => texts[at] ?? undefined),
+    now: id === null ? undefined : { ...plantOf(id, ownerNow, now), position: positionNow },
   };
 }
 

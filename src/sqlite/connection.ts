@@ -42,7 +42,7 @@ export interface ConnectionSettings extends WriteSettings {
 }
 
 export class Connection {
-  /** Why nothing is read or written any more: the file is lost, a sync has failed, or the connection is closed. */
+  /** Why nothing is read or written any more: the file is lost, or a sync has failed. */
   #failure: unknown;
   readonly #settings: ConnectionSettings;
   #open: OpenConnection | undefined;
@@ -160,9 +160,7 @@ export class Connection {
     }
   }
 
-  /** What still reads in steps must not open the file again. */
   close(): void {
-    this.#failure ??= new Error('the storage is closed');
     this.#open?.database.close();
     this.#open = undefined;
   }

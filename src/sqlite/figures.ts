@@ -1,81 +1,40 @@
 /**
- * The size of a database file, and of its tables. SQLite has no estimate of their rows, so they are counted in short
- * steps.
+ * The size of a database file, and estimates of the rows of its tables.
  */
 import { realpath, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { versions, type Series } from '../metrics/metrics.ts';
 import { sql } from '../sql/statement.ts';
 import type { Engine } from '../sql/write.ts';
-import type { StorageFigures } from '../storage.ts';
-import { changeKey } from './dialect.ts';
 
-/** A step takes less than 1 ms. */
-const maxStep = 1_000;
-const turn = 'figures'; // among what else is read in steps
-/** Counting takes at most this part of the time. */
-const maxShare = 1 / 1_000;
+type Page = readonly [type: 'internal' | 'leaf', cells: number];
 
-/** The rows after the last row of a step, by their first two columns, and how much each counts. */
-const countSql = {
-  plants: rowsOf('plants', 'id'),
-  tokens: rowsOf('tokens', 'hash'),
-  // The positions of a store have no gaps, and its oldest changes are removed first.
-  changes: sql<CountRow>`
-    SELECT number, NULL, coalesce(stores.position + 1 - (
-      SELECT changes.position FROM changes
-      WHERE key BETWEEN ${changeKey('number', '0')} AND ${changeKey('number', 'stores.position')}
-      ORDER BY key LIMIT 1), 0)
-    FROM stores WHERE (number, $2) > ($1, $2) ORDER BY number LIMIT ${maxStep}`,
-};
+/** The pages of a table from its root down to the first leaf, and then some of its other leaves. */
+const pagesSql = sql<Page>`SELECT pagetype, ncell FROM dbstat WHERE name = $1 LIMIT 32`;
 
-type CountRow = readonly [number, unknown, count: number];
-
-function rowsOf(table: string, column: string) {
-  return sql<CountRow>`
-    SELECT store, ${column}, 1 FROM plant_store.${table}
-    WHERE (store, ${column}) > ($1, $2) ORDER BY store, ${column} LIMIT ${maxStep}`;
+/** As if all pages were like these, which is how SQLite's planner counts too. Exact for a table of one page. */
+function rowsIn(pages: readonly Page[]): number {
+  const leaves = pages.filter(([type]) => type === 'leaf');
+  const depth = pages.findIndex(([type]) => type === 'leaf');
+  const leafCount = pages.slice(0, depth).reduce((count, [, cells]) => count * (cells + 1), 1);
+  const cellCount = leaves.reduce((count, [, cells]) => count + cells, 0);
+  return Math.round((leafCount * cellCount) / leaves.length);
 }
 
-/** Returns a function that returns the figures, with counts that began with an earlier call. */
-export function openFigures(path: string, engine: Engine): () => Promise<StorageFigures> {
-  const counts: Partial<Record<keyof typeof countSql, number>> = {};
-  let dueMs = 0;
-
-  async function countRows(statement: typeof countSql.plants): Promise<number> {
-    let total = 0;
-    for (let last: CountRow | undefined = [-1, null, 0]; last !== undefined;) {
-      const rows: readonly CountRow[] = await engine.read(
-        undefined,
-        statement,
-        last.slice(0, 2),
-        turn,
-      );
-      for (const [, , rowCount] of rows) total += rowCount;
-      last = rows.at(-1);
-    }
-    return total;
-  }
-
-  async function count(): Promise<void> {
-    const startedMs = performance.now();
-    dueMs = Infinity;
-    counts.plants = await countRows(countSql.plants);
-    counts.tokens = await countRows(countSql.tokens);
-    counts.changes = await countRows(countSql.changes);
-    const endedMs = performance.now();
-    dueMs = endedMs + (endedMs - startedMs) / maxShare;
-  }
-
-  return async () => {
-    if (performance.now() >= dueMs) void count().catch(() => (dueMs = 0));
-    const file = await realpath(path);
-    const [{ size: databaseBytes }, { size: walBytes }, { bavail, bsize }] = await Promise.all([
-      stat(file),
-      stat(`${file}-wal`),
-      statfs(dirname(file)),
-    ]);
-    const version = process.versions['sqlite'] ?? '';
-    const freeBytes = bavail * bsize;
-    return { engine: 'sqlite', version, walBytes, databaseBytes, freeBytes, ...counts };
-  };
+export async function readFigures(path: string, engine: Engine): Promise<readonly Series[]> {
+  const estimate = async (table: string) => rowsIn(await engine.read(undefined, pagesSql, [table]));
+  const estimates = ['plants', 'tokens', 'changes'].map(estimate);
+  const [plants, tokens, changes] = await Promise.all(estimates);
+  const file = await realpath(path);
+  const { bavail, bsize } = await statfs(dirname(file));
+  const { sqlite: storage_version = '' } = process.versions;
+  return [
+    ['plant_store_info', 1, { ...versions, storage: 'sqlite', storage_version }],
+    ['plant_store_database_size_bytes', (await stat(file)).size],
+    ['plant_store_wal_size_bytes', (await stat(`${file}-wal`)).size],
+    ['plant_store_disk_free_bytes', bavail * bsize],
+    ['plant_store_plants', plants],
+    ['plant_store_tokens', tokens],
+    ['plant_store_changes', changes],
+  ];
 }

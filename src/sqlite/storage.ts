@@ -25,7 +25,7 @@ import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
 import { failedSync } from './errors.ts';
-import { openFigures } from './figures.ts';
+import { readFigures } from './figures.ts';
 import type { OpenOptions } from './file/open.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer/writer.ts';
@@ -70,7 +70,7 @@ export class SqliteStorage implements Storage {
     this.users = openUsers(this.#engine);
     this.log = openLog(this.#engine, keepChangesMs);
     this.webhooks = openWebhooks(this.#engine);
-    this.figures = openFigures(path, this.#engine);
+    this.figures = () => readFigures(path, this.#engine);
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();

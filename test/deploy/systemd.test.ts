@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chownSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chownSync, cpSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { storageFailureStatus } from '../../src/cli/errors.ts';
@@ -20,10 +20,14 @@ const nobody = 65_534;
 const noOtherUser = (process.getuid?.() !== 0 && 'needs root') || withoutUnprivileged;
 const noSystemd = without('systemd-analyze');
 
-it('the unit is valid, and confines the service', { skip: noSystemd }, (t) => {
-  const file = join(tempFolder(t), 'plant-store.service');
+it('the units are valid, and the service is confined', { skip: noSystemd }, (t) => {
+  const folder = tempFolder(t);
+  const file = join(folder, 'plant-store.service');
   writeFileSync(file, unit.replace(/ExecStart=\S+ \S+/, `ExecStart=${process.execPath} /bin/true`));
-  const { stderr, status } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+  const socket = join(folder, 'plant-store.socket');
+  cpSync(new URL('../../deploy/plant-store.socket', import.meta.url), socket);
+  const verify = ['verify', file, socket];
+  const { stderr, status } = spawnSync('systemd-analyze', verify, { encoding: 'utf8' });
   // As systemd before 254 says it.
   const newer =
     /^.*: Unknown key 'Restart(?:Steps|MaxDelaySec)' in section \[Service\], ignoring\.\n/gm;

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { Client } from 'pg';
 import type { Caller } from '../../src/access/access.ts';
-import { processSeries } from '../../src/metrics/process.ts';
+import { processSeries, type MetricName } from '../../src/metrics/metrics.ts';
 import type { Plant } from '../../src/plants/plant.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage, WriteSettings } from '../../src/storage.ts';
@@ -83,12 +83,11 @@ async function idsOf(storage: Storage, caller: Caller): Promise<number[]> {
 /** The number of commits and of their writes while it works. */
 async function commitsOf(work: () => Promise<void>): Promise<{ commits: number; writes: number }> {
   const count = () => {
-    const values = new Map<string, number | readonly number[]>(
-      processSeries().map(([name, value]) => [name, value]),
-    );
-    const durations = [values.get('plant_store_commit_duration_seconds') ?? []].flat().slice(0, -1);
+    const series = processSeries(1);
+    const valueOf = (wanted: MetricName) => series.find(([name]) => name === wanted)?.[1] ?? 0;
+    const durations = [valueOf('plant_store_commit_duration_seconds')].flat().slice(0, -1);
     const commits = durations.reduce((sum, inBucket) => sum + inBucket, 0);
-    return { commits, writes: Number(values.get('plant_store_commit_writes_total')) };
+    return { commits, writes: Number(valueOf('plant_store_commit_writes_total')) };
   };
   const before = count();
   await work();

@@ -1,7 +1,7 @@
 /**
  * Runs the commands: in this process, which is cheap, or as separate processes.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { Readable, Writable } from 'node:stream';
@@ -32,6 +32,8 @@ export interface RunOptions {
   onOutput?: (text: string) => void;
   /** A wrapper command, such as `strace`. */
   under?: readonly string[];
+  /** File descriptors that the process gets as from systemd (sd_listen_fds(3)). They stay open in this process. */
+  sockets?: readonly number[];
 }
 
 /**
@@ -175,13 +177,21 @@ export async function serve(
 
 /** Starts a command. The caller waits for its exit. */
 export function start(args: readonly string[], options: RunOptions = {}) {
-  const { cwd, env, uid, program = executable, under = [], input } = options;
-  const [command, ...rest] = [...under, process.execPath, program, ...args];
+  const { cwd, env, uid, program = executable, under = [], input, sockets = [] } = options;
+  const passing = ['sh', '-c', `LISTEN_PID=$$ LISTEN_FDS=${sockets.length} exec "$0" "$@"`];
+  const [command, ...rest] = [
+    ...(sockets.length > 0 ? passing : []),
+    ...under,
+    process.execPath,
+    program,
+    ...args,
+  ];
   const child = spawn(command ?? '', rest, {
     env: { ...withoutSettings(process.env), ...env },
     ...(cwd !== undefined && { cwd }),
     ...(uid !== undefined && { uid, gid: uid }),
-  });
+    stdio: ['pipe', 'pipe', 'pipe', ...sockets],
+  }) as ChildProcessWithoutNullStreams; // of the first three
   child.stdin.on('error', () => {}).end(input); // a command can end before it has read everything
   return child;
 }

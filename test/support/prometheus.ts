@@ -10,6 +10,9 @@ import { freePort } from './postgres.ts';
 import { tempFolder } from './temp.ts';
 import { until } from './until.ts';
 
+/** An alert fires and clears within this time. */
+const maxMs = 60_000;
+
 type Labels = Record<string, string>;
 
 export class Prometheus {
@@ -73,39 +76,45 @@ export class Prometheus {
     ]);
   }
 
-  /** The labels of each alert of this name that fires, with its summary. */
-  async firing(name: string): Promise<Labels[]> {
+  /** The labels of each alert that fires, with its summary. */
+  async firing(): Promise<Labels[]> {
     const { alerts } = await this.#get('alerts');
     return (alerts as { state: string; labels: Labels; annotations: Labels }[])
-      .filter(({ state, labels }) => state === 'firing' && labels['alertname'] === name)
+      .filter(({ state }) => state === 'firing')
       .map(({ labels, annotations }) => ({ ...labels, ...annotations }));
+  }
+
+  /** Waits until the alert fires for this instance or method. Its summary must be complete. */
+  async fires(name: string, of: string): Promise<void> {
+    await until(
+      `${name} fires for ${of}`,
+      async () => (await this.#find(name, of)) !== undefined,
+      maxMs,
+    );
+    const { summary = '' } = (await this.#find(name, of)) ?? {};
+    if (!summary.includes(of) || summary.includes('<')) throw new Error(`${name}: ${summary}`);
+  }
+
+  async clears(name: string, of: string): Promise<void> {
+    await until(
+      `${name} clears for ${of}`,
+      async () => (await this.#find(name, of)) === undefined,
+      maxMs,
+    );
+  }
+
+  async #find(name: string, of: string): Promise<Labels | undefined> {
+    const all = await this.firing();
+    return all.find(
+      ({ alertname, instance, http_request_method: method }) =>
+        alertname === name && [instance, method].includes(of),
+    );
   }
 
   async #get(path: string): Promise<Record<string, unknown>> {
     const response = await fetch(`${this.#address}/api/v1/${path}`);
     const { data } = (await response.json()) as { data: Record<string, unknown> }; // of the API of Prometheus
     return data;
-  }
-
-  /** Waits until the alert fires, for this instance or method. Its summary must be complete. */
-  async fires(name: string, of: string): Promise<void> {
-    let found: Labels | undefined;
-    await until(
-      `${name} fires for ${of}`,
-      async () => {
-        found = (await this.firing(name)).find((labels) => Object.values(labels).includes(of));
-        return found !== undefined;
-      },
-      60_000,
-    );
-    const summary = found?.['summary'] ?? '';
-    if (!summary.includes(of) || summary.includes('<')) throw new Error(summary);
-  }
-
-  async clears(name: string, of: string): Promise<void> {
-    const isClear = async () =>
-      !(await this.firing(name)).some((labels) => Object.values(labels).includes(of));
-    await until(`${name} clears for ${of}`, isClear, 60_000);
   }
 }
 

@@ -4,6 +4,7 @@
 import { isIPv6, type AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { firstScopes } from '../../access/access.ts';
+import type { Where } from '../../http/server/listen.ts';
 import { Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -89,10 +90,7 @@ const listenErrors: Record<string, string> = {
 };
 
 /** Returns a handler for a failure to listen, which refuses for these reasons. The options begin with `flags`. */
-export function refuseListenError(
-  { host, port }: Pick<ServeOptions, 'host' | 'port'>,
-  flags = '--',
-) {
+export function refuseListenError({ host, port }: Where, flags = '--') {
   return (cause: NodeJS.ErrnoException): never => {
     const reason = listenErrors[cause.code ?? '']?.replace('--', flags);
     if (reason === undefined) throw cause;

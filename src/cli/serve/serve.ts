@@ -23,8 +23,8 @@ import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf, refuseMissing } from '../errors.ts';
 import { failWith } from '../output.ts';
 import { onSignal } from '../signals.ts';
-import { answerPrimary, measureAlone, measureWorkers, serveMetrics } from './metrics.ts';
-import { slots, startWorkers, stopWorkers } from './workers.ts';
+import { answerPrimary, serveMetrics } from './metrics.ts';
+import { startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
 interface Run {
@@ -98,7 +98,6 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
     logRequests: options.logRequests,
-    isMeasured: options.metricsPort !== undefined,
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
@@ -117,7 +116,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
     if (worker === undefined) {
-      connections.use(await serveMetrics(options, measureAlone(storage)));
+      connections.use(await serveMetrics(options, storage));
       await announce(address, storage, options, log);
     } else {
       answerPrimary(worker, storage);
@@ -186,7 +185,7 @@ async function serveWithWorkers(run: Run): Promise<void> {
       const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
       if (stop.signal.aborted) return;
       if (address === undefined) return failWith(1); // the first worker has reported the cause
-      connections.use(await serveMetrics(options, () => measureWorkers(slots)));
+      connections.use(await serveMetrics(options));
       await announce(address, storage, options, log);
     }
     backups = makeBackups(options, log, stop.signal);

@@ -7,16 +7,13 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { reserve } from '../../http/server/listen.ts';
+import { inheritedSockets, reserve } from '../../http/server/listen.ts';
 import { storageFailureStatus } from '../errors.ts';
 import { failWith } from '../output.ts';
 import type { ServeOptions } from './options.ts';
 
 /** A worker that dies is replaced after this time, so that a crash loop stays slow. */
 const restartDelayMs = 1_000;
-
-/** By their number from 1 on, which a worker has from the one that it replaces. One that has died can still be here. */
-export const slots = new Map<number, Worker>();
 
 /**
  * Starts workers that run this same command, and replaces those that die until `stop` is aborted. Resolves with the
@@ -30,15 +27,18 @@ export async function startWorkers(
   // Here, so that no other service takes the address while a worker is being replaced.
   const { host, port, lock } = await reserve(where);
   stop.signal.addEventListener('abort', () => lock.forEach((one) => one.close()));
-  cluster.setupPrimary({ args: [...process.argv.slice(2), `--host=${host}`, `--port=${port}`] });
+  cluster.setupPrimary({
+    args: [...process.argv.slice(2), `--host=${host}`, `--port=${port}`],
+    stdio: ['inherit', 'inherit', 'inherit', ...inheritedSockets(), 'ipc'],
+  });
   const first = cluster.fork();
   const address = await Promise.race([
     once(first, 'message').then(([message]) => message as AddressInfo), // as serve.ts sends it
     once(first, 'exit').then(() => undefined),
   ]);
   if (address === undefined) return undefined;
-  watch(first, 1, stop, log);
-  for (let slot = 2; slot <= workers; slot++) startWorker(slot, stop, log);
+  watch(first, stop, log);
+  for (let more = 1; more < workers; more++) startWorker(stop, log);
   return address;
 }
 
@@ -54,18 +54,17 @@ export async function stopWorkers(): Promise<boolean> {
   return !(await Promise.all(exits)).includes('SIGKILL');
 }
 
-function startWorker(slot: number, stop: AbortController, log: Logger): void {
+function startWorker(stop: AbortController, log: Logger): void {
   if (stop.signal.aborted) return;
   try {
-    watch(cluster.fork(), slot, stop, log);
+    watch(cluster.fork(), stop, log);
   } catch (err) {
     log.error({ err }, 'worker failed');
-    startLater(slot, stop, log);
+    startLater(stop, log);
   }
 }
 
-function watch(worker: Worker, slot: number, stop: AbortController, log: Logger): void {
-  slots.set(slot, worker);
+function watch(worker: Worker, stop: AbortController, log: Logger): void {
   worker.once('exit', (code, signal) => {
     const level = stop.signal.aborted ? 'info' : 'error';
     log[level]({ worker: worker.process.pid, code, signal }, 'worker exited');
@@ -73,19 +72,19 @@ function watch(worker: Worker, slot: number, stop: AbortController, log: Logger)
       failWith(code); // all workers share the database, and this one has reported the cause
       stop.abort();
     }
-    startLater(slot, stop, log);
+    startLater(stop, log);
   });
   worker.on('error', (err) => {
     log.error({ err, worker: worker.process.pid }, 'worker failed');
     // A worker that never started emits no `exit`.
-    if (worker.process.pid === undefined) startLater(slot, stop, log);
+    if (worker.process.pid === undefined) startLater(stop, log);
   });
 }
 
-function startLater(slot: number, stop: AbortController, log: Logger): void {
+function startLater(stop: AbortController, log: Logger): void {
   // If all workers have died, only this timer keeps the process running.
   void wait(restartDelayMs, undefined, { signal: stop.signal }).then(
-    () => startWorker(slot, stop, log),
+    () => startWorker(stop, log),
     () => {}, // it was aborted
   );
 }

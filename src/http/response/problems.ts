@@ -3,7 +3,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { countRefusal } from '../../metrics/process.ts';
+import { countRefusal } from '../../metrics/metrics.ts';
 import { defect, fixedProblem, Problem, problemKinds, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';

@@ -3,15 +3,18 @@
  * Node accepts one connection per iteration of the event loop (libuv 1.52). With a single socket, clients that make
  * iterations long would keep new clients waiting.
  */
+import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import {
   createServer,
+  Socket,
   type AddressInfo,
   type ListenOptions,
   type Server as NetServer,
 } from 'node:net';
+import { UsageError } from '../../refusal.ts';
 
 /** How many connections each process accepts per iteration, at most. */
 const sockets = 32;
@@ -21,16 +24,28 @@ const backlog = 4_096;
 /** Whether the system distributes connections. Elsewhere, there is one socket, which workers share (node:cluster). */
 const hasSharedPorts = process.platform === 'linux';
 
-interface Where {
+export interface Where {
   host: string;
   port: number;
 }
 
 /**
+ * The file descriptors of sockets that systemd opened for this service (sd_listen_fds(3)). They stay open from one process
+ * to the next, so new connections wait instead of being refused. Workers inherit them from the first process.
+ */
+export function inheritedSockets(): number[] {
+  const { LISTEN_PID: owner, LISTEN_FDS: count } = process.env;
+  if (owner !== String(cluster.isWorker ? process.ppid : process.pid)) return [];
+  return Array.from({ length: Number(count) }, (_, at) => 3 + at);
+}
+
+/**
  * Reserves an address for the sockets of one service: those with `reusePort` would also join the sockets of another one,
  * even if both start at once. The reservation ends with the process, or when `lock` closes. Rejects with EADDRINUSE.
+ * Inherited sockets have their address already.
  */
 export async function reserve({ host, port }: Where): Promise<Where & { lock: NetServer[] }> {
+  if (inheritedSockets().length > 0) return { host, port, lock: [] };
   // One address, because the others of localhost could lead to another service.
   const { address } = await lookup(host);
   const lock = hasSharedPorts && port !== 0 ? [await lockAddress(address, port)] : [];
@@ -39,24 +54,47 @@ export async function reserve({ host, port }: Where): Promise<Where & { lock: Ne
   return { host: address, port: actualPort, lock };
 }
 
-/** Listens at a reserved address. Resolves with the sockets to close (drain.ts). */
+/** Listens on inherited sockets, or else at a reserved address. Resolves with the sockets to close (drain.ts). */
 export async function listen(server: Server, { host, port }: Where): Promise<NetServer[]> {
+  const inherited = inheritedSockets();
+  if (inherited.length > 0) return listenOnInherited(server, inherited).catch(refuseSockets);
   const { address } = await lookup(host);
-  const options = { host: address, port, backlog };
-  if (!hasSharedPorts) return [await start(server, options)];
-  const others = Array.from({ length: sockets - 1 }, () =>
-    createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
-      server.emit('connection', socket),
-    ),
-  );
-  const all = [server, ...others];
-  const starts = all.map((one) => start(one, { ...options, reusePort: true }));
-  await Promise.all(starts).catch(async (error: unknown) => {
-    await Promise.allSettled(starts);
-    for (const one of all) one.close(); // those that listen would keep the process running
+  const place = () => ({ host: address, port, reusePort: hasSharedPorts });
+  return startAll(server, Array.from({ length: hasSharedPorts ? sockets : 1 }, place));
+}
+
+async function listenOnInherited(server: Server, inherited: readonly number[]) {
+  const handles = inherited.map((fd) => new Socket({ fd, readable: false }));
+  if (handles.some(({ localPort }) => localPort === undefined)) refuseSockets(); // a Unix socket
+  // Not `{ fd }`: the first process would then accept the connections, and lose those of a worker that dies.
+  return startAll(server, handles);
+}
+
+function refuseSockets(cause?: unknown): never {
+  const advice = 'Use ListenStream= with a port in the socket unit, and not Accept=yes.';
+  throw new UsageError(`A socket of systemd is not of TCP, or does not listen. ${advice}`, {
+    cause,
+  });
+}
+
+/** The server listens at the first place. It also gets the connections of the others. */
+async function startAll(
+  server: Server,
+  places: readonly (ListenOptions | Socket)[],
+): Promise<NetServer[]> {
+  const starts = places.map((place, at) => start(at === 0 ? server : passingTo(server), place));
+  return Promise.all(starts).catch(async (error: unknown) => {
+    for (const one of await Promise.allSettled(starts)) {
+      if (one.status === 'fulfilled') one.value.close(); // it would keep the process running
+    }
     throw error;
   });
-  return all;
+}
+
+function passingTo(server: Server): NetServer {
+  return createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    server.emit('connection', socket),
+  );
 }
 
 /** Reserves the address and listens there. */
@@ -83,7 +121,7 @@ async function findFreePort(host: string, port: number): Promise<number> {
   return address.port;
 }
 
-async function start(server: NetServer, options: ListenOptions): Promise<NetServer> {
-  await once(server.listen(options), 'listening');
+async function start(server: NetServer, where: ListenOptions | Socket): Promise<NetServer> {
+  await once(server.listen(where, backlog), 'listening');
   return server;
 }

@@ -4,49 +4,34 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Level, Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
-import { countRequest, gauges } from '../../metrics/process.ts';
+import { countRequest, gauges } from '../../metrics/metrics.ts';
 
 /** As nginx logs it: the client left before the response. */
 const clientClosedRequest = 499;
 
-/** Call the function that it returns once for each request, at its start. Undefined if nothing wants to know. */
-export function observerOf(log: Logger, level: Level, isMeasured: boolean) {
-  const isLogged = log.isLevelEnabled(level);
-  if (!isLogged && !isMeasured) return undefined;
+/** W3C Trace Context, section 3.2. Only a version after 00 can have more behind the flags. */
+const traceContext =
+  /^(?!ff)[\da-f]{2}-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(?:$|(?<!^00.{53})-)/;
 
+/** Returns what to call at the start of each request. */
+export function observerOf(log: Logger, level: Level) {
+  const isLogged = log.isLevelEnabled(level);
   return (request: FastifyRequest, { raw: response }: FastifyReply): void => {
     const startMs = performance.now();
-    gauges.activeRequests++;
+    gauges.http_server_active_requests++;
     response.once('close', () => {
-      gauges.activeRequests--;
+      gauges.http_server_active_requests--;
       const ms = performance.now() - startMs;
       const status = response.headersSent ? response.statusCode : clientClosedRequest;
-      // The route instead of the URL, because a query can contain plant data.
-      const { method } = request;
+      const { id: requestId, method, headers } = request;
+      // Instead of the URL, because a query can contain plant data.
       const { url: route } = request.routeOptions;
-      if (isMeasured) countRequest(method, route, status, ms / 1_000);
+      countRequest(method, route ?? 'unknown', status, ms);
       if (!isLogged) return;
       const { userName: user, tokenId: token } = (request.grant as Grant | undefined) ?? {}; // not all routes have one
-      log[level]({
-        requestId: request.id,
-        method,
-        route,
-        status,
-        ms: Math.round(ms * 1_000) / 1_000,
-        user,
-        token,
-        traceId: traceIdOf(request.headers.traceparent),
-      });
+      const traceId = traceContext.exec(String(headers.traceparent))?.[1];
+      const roundedMs = Math.round(ms * 1_000) / 1_000;
+      log[level]({ requestId, method, route, status, ms: roundedMs, user, token, traceId });
     });
   };
-}
-
-/** W3C Trace Context, section 3.2. Only a later version can have more after the flags. */
-const traceContext =
-  /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})[\da-f]{16}-[\da-f]{2}(-.*)?$/;
-
-/** Undefined without a valid header. */
-function traceIdOf(header: string | string[] = ''): string | undefined {
-  const [, version, traceId, more] = traceContext.exec(String(header)) ?? [];
-  return version === '00' && more !== undefined ? undefined : traceId;
 }

@@ -1,0 +1,103 @@
+/**
+ * Puts plants back as they were (log/differences.ts), on both engines, as changes of the operator.
+ */
+import { plantEvents, type NewEntry } from '../log/change-log.ts';
+import type { Difference, Differences, PutBack, PutBackOutcome } from '../log/differences.ts';
+import {
+  plantOf,
+  textColumns,
+  textFields,
+  textsOf,
+  textValues,
+  withTexts,
+  type PlantRow,
+} from '../plants/fields.ts';
+import type { StoredPlant } from '../plants/plant-storage.ts';
+import { logSql } from './log.ts';
+import { sql, type Query } from './statement.ts';
+import { userSql } from './users.ts';
+import { writeOf } from './write.ts';
+
+export const putBackSql = {
+  find: sql<readonly [position: number, ...PlantRow]>`
+    SELECT position, id, owner, ${textColumns} FROM plant_store.plants
+    WHERE store = $1 AND id = ANY ($2::bigint[])`,
+  set: sql`
+    INSERT INTO plant_store.plants (store, id, owner, position, ${textColumns})
+    VALUES ($1, $2, $3, $4, ${textFields.map((_, at) => `$${at + 5}`).join()})
+    ON CONFLICT (store, id) DO UPDATE SET owner = excluded.owner, position = excluded.position,
+      ${textFields.map((field) => `${field} = excluded.${field}`).join()}`,
+  delete: sql`DELETE FROM plant_store.plants WHERE store = $1 AND id = $2`,
+};
+
+export const putBackWrites = {
+  putBack: (store: number, { since, plants }: Differences, isTrial: boolean) => {
+    const ids = plants.map(({ id }) => id);
+    const owners = plants.flatMap(({ before }) => before?.owner ?? []);
+    return writeOf({
+      store,
+      reads: [
+        [putBackSql.find, [store, ids]],
+        [logSql.findDeletions, [store, ids]],
+        [userSql.remaining, [store, owners, since]],
+      ],
+      decide([found, deletions, users]) {
+        const remaining = new Set(users.map(([user]) => user));
+        const nowById = new Map(
+          found.map(([position, id, owner, ...texts]) => {
+            return [id, { ...plantOf(id, owner, texts), position }];
+          }),
+        );
+        const deletionById = new Map(
+          deletions.map(([position, , , , id, owner]) => [id, { position, owner }]),
+        );
+        const result: PutBack[] = [];
+        const entries: NewEntry[] = [];
+        for (const difference of plants) {
+          const { id, before, now: shown } = difference;
+          const now = nowById.get(id);
+          const last = now ?? deletionById.get(id);
+          const outcome = outcomeOf(difference, now, last?.owner, remaining);
+          const texts = { now: shown && textsOf(shown), before: before && textsOf(before) };
+          result.push({ id, outcome, ...texts });
+          const event = plantEvents.find((each) => each === outcome);
+          if (event === undefined) continue;
+          const { position: previous } = last ?? {};
+          const own = { event, plant: id, previous, owner: now?.owner, left: before };
+          entries.push(withTexts(own, (field) => now?.[field]));
+        }
+        if (isTrial) return { result };
+        const ended = entries.flatMap(({ event, previous }) =>
+          event === 'restored' ? (previous ?? []) : [],
+        );
+        return {
+          result,
+          entries,
+          writes: (positions) => [
+            ...entries.map(({ plant, left }, at): Query => {
+              if (left === undefined) return [putBackSql.delete, [store, plant]];
+              const values = [left.owner, positions[at], ...textValues(left)];
+              return [putBackSql.set, [store, plant, ...values]];
+            }),
+            [logSql.endDeletions, [store, ended]],
+          ],
+        };
+      },
+    });
+  },
+};
+
+/** `now` is the plant, and `lastOwner` its owner, or that of the deleted one. */
+function outcomeOf(
+  { before, now: shown, isReused }: Difference,
+  now: StoredPlant | undefined,
+  lastOwner: number | undefined,
+  remaining: ReadonlySet<number>,
+): PutBackOutcome {
+  if (now?.position !== shown?.position) return 'changed-meanwhile';
+  if (before === undefined) return 'deleted';
+  if (isReused && lastOwner !== before.owner) return 'id-used-again';
+  if (!remaining.has(before.owner)) return 'owner-removed';
+  if (now !== undefined) return now.owner === before.owner ? 'updated' : 'moved';
+  return lastOwner === undefined ? 'not-in-log' : 'restored';
+}
