@@ -1,7 +1,7 @@
 /**
  * Puts plants back as they were (log/differences.ts), on both engines, as changes of the operator.
  */
-import { leftCrc, plantEvents, type NewEntry } from '../log/change-log.ts';
+import { plantEvents, type NewEntry } from '../log/change-log.ts';
 import {
   isDifferent,
   type Difference,
@@ -62,7 +62,7 @@ export const putBackWrites = {
         const result: PutBack[] = [];
         const steps: { entry: NewEntry; after: OwnedPlant | undefined }[] = [];
         const add = (entry: NewEntry, found: OwnedPlant | undefined, after?: OwnedPlant) => {
-          const own = { ...entry, owner: found?.owner, left: after && leftCrc(after) };
+          const own = { ...entry, owner: found?.owner, left: after };
           steps.push({ entry: withTexts(own, (field) => found?.[field]), after });
         };
         for (const difference of plants) {
