@@ -1,5 +1,6 @@
 import type { IdentityStorage } from './access/identity-storage.ts';
 import type { ChangeLog } from './log/change-log.ts';
+import type { Series } from './metrics/metrics.ts';
 import type { PlantStorage } from './plants/plant-storage.ts';
 import type { ShareStorage } from './access/share-storage.ts';
 import type { Quotas } from './plants/quota.ts';
@@ -56,6 +57,9 @@ export interface Storage extends AsyncDisposable {
 
   /** Whether another primary accepts writes, although requests do not reach it. */
   readonly hasRival?: boolean;
+
+  /** What is the same in all processes, for metrics. */
+  figures(): Promise<readonly Series[]>;
 
   /** Starts in the background what the first write would otherwise wait for. */
   warmUp?(): void;

@@ -15,14 +15,14 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '<request id>'],
   [/^Date: .*$/gm, 'Date: <date>'],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\dZ/g, '<minute>'],
-  [/\b\d{8}T\d{9}Z|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
+  [/\b\d{8}T\d{9}Z|\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d:\d\d)/g, '<time>'],
   [/^\d\d:\d\d:\d\d /gm, '<time> '],
   [/\bt=\d+$/gm, 't=<seconds>'],
   [/^retry-after: \d+$/gm, 'retry-after: <seconds>'],
   [/ in \d+ s\./g, ' in <seconds> s.'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
-  [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
+  [/^(?:(?:Copying|Restoring|Comparing|Verifying) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
   [/postgres:\/\/[^\s@]+@[^\s/]+\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
   [/[\r\u{feff}]/gu, ''], // a terminal shows neither

@@ -4,9 +4,9 @@ import { operatorOf, type Identity } from './access.ts';
 import type { Author } from './user-storage.ts';
 
 /** Plants or shares in one transaction, which takes a few milliseconds. */
-const batchRows = 500;
+export const batchRows = 500;
 /** Between two batches, for the writes of others: a process that waits for an SQLite file polls for its lock. */
-const batchPauseMs = 5;
+export const batchPauseMs = 5;
 
 export async function ownsPlants({ plants }: Storage, user: Identity): Promise<boolean> {
   const ofUser = operatorOf(user.store, [user.user]);
@@ -43,6 +43,20 @@ export async function removeUser(
     }
   } while (!(await users.remove(user, Date.now(), author)));
   return moved;
+}
+
+/** Forgets a removed user, or continues that. Resolves to false if the user has access again. */
+export async function forgetUser(
+  { users }: Storage,
+  user: Identity,
+  name: string,
+): Promise<boolean> {
+  for (let from: number | undefined = 1; from !== undefined; await pause(batchPauseMs)) {
+    const step: { next?: number } | undefined = await users.forget(user, name, from, batchRows);
+    if (step === undefined) return false;
+    from = step.next;
+  }
+  return true;
 }
 
 /** Repeats `change` until it changes nothing. Returns the number of changes. */

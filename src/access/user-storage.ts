@@ -1,4 +1,5 @@
 import type { Caller, Identified, Identity, Role } from './access.ts';
+import type { Differences, PutBack } from '../log/differences.ts';
 import { fixedProblem } from '../problem.ts';
 
 /**
@@ -41,6 +42,24 @@ export interface UserStorage {
    * none to a user who was removed.
    */
   movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
+
+  /**
+   * Takes a step of blanking what the database has of a removed user with this name, in up to `limit` changes from a position
+   * on. The last step blanks the name itself. Resolves to where to continue, or to undefined, without a change, if the user
+   * has access.
+   */
+  forget(
+    user: Identity,
+    name: string,
+    from: number,
+    limit: number,
+  ): Promise<{ next?: number } | undefined>;
+
+  /**
+   * Puts plants back as they were, by the command of an operator, and resolves to what that does to each. In a trial, it
+   * does nothing. Quotas do not apply.
+   */
+  putBack(store: number, differences: Differences, isTrial: boolean): Promise<PutBack[]>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without

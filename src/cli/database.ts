@@ -6,6 +6,7 @@ import type { Archive } from '../copy/archive.ts';
 import { Problem } from '../problem.ts';
 import type { PostgresStorage } from '../postgres/storage.ts';
 import { NoDatabase, Refusal, UsageError } from '../refusal.ts';
+import type { Check } from '../shared/finding.ts';
 import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
@@ -74,6 +75,13 @@ export async function openArchive(
   });
 }
 
+/** The checks of `plant-store doctor`. What they open is closed with the resources. */
+export async function openChecks(url: string, resources: AsyncDisposableStack): Promise<Check[]> {
+  if (isFile(url)) return (await import('../sqlite/doctor.ts')).fileChecks(fileOf(url), resources);
+  const { serverChecks } = await import('../postgres/doctor.ts').catch(refuseMissing('pg'));
+  return serverChecks(url, resources);
+}
+
 /** A name of the database for messages: an absolute path, or an address without its password. */
 export function displayName(url: string): string {
   return isFile(url) ? fileOf(url) : replacePasswords(url, '');
@@ -87,8 +95,8 @@ export function databaseOption(url: string): string {
 /** The absolute path of `sqlite:PATH`. SQLite gives some relative names a special meaning. */
 export function fileOf(url: string): string {
   if (!isFile(url)) {
-    throw new Refusal(
-      'This command supports only SQLite files (sqlite:PATH). For PostgreSQL, use pg_dump and pg_restore.',
+    throw new UsageError(
+      'This works only with SQLite files (sqlite:PATH). For PostgreSQL, see docs/how-to/back-up.md.',
     );
   }
   const path = resolve(url.slice('sqlite:'.length));

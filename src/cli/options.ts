@@ -9,6 +9,7 @@ import { defaultKeepChangesMs } from '../log/change-log.ts';
 import { maxId } from '../plants/ids.ts';
 import { conforms, Name } from '../plants/plant.ts';
 import { UsageError } from '../refusal.ts';
+import { parseTimestamp } from '../shared/timestamp.ts';
 import { isServiceLink } from './settings.ts';
 
 /** The maximum number in a duration, in any unit. In days, it is 2,700 years. */
@@ -109,6 +110,24 @@ export function parseDurationMs(text: string): number {
   }
   const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
   return Number(count) * (unitMs[unit] ?? Number.NaN);
+}
+
+/** A time in the past: how long ago, RFC 3339, or a local time such as 2026-11-20T10:00. */
+export function parsePastMs(text: string): number {
+  if (/^\d+[smhd]$/.test(text)) return Date.now() - parseDurationMs(text);
+  const isLocal = /^\S{10}T\d\d:\d\d$/.test(text);
+  const timeMs = parseTimestamp(isLocal ? `${text}:00Z` : text); // refuses days that do not exist
+  const pastMs = timeMs && isLocal ? Date.parse(text) : timeMs;
+  if (pastMs !== undefined && pastMs <= Date.now()) return pastMs;
+  throw new InvalidArgumentError('Use a time in the past, such as 2h or 2026-11-20T10:00.');
+}
+
+/** A time in the time zone of this process, with its offset. */
+export function localTime(timeMs: number): string {
+  const minutes = -new Date(timeMs).getTimezoneOffset();
+  const offset = new Date(Math.abs(minutes) * 60_000).toISOString().slice(11, 16);
+  const local = new Date(timeMs + minutes * 60_000).toISOString().slice(0, -1);
+  return `${local}${minutes < 0 ? '-' : '+'}${offset}`;
 }
 
 export function parseScopeList(text: string): Scope[] {

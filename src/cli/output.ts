@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { printable } from '../client/printable.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, UsageError } from '../refusal.ts';
 import { refuseUnreadable } from './errors.ts';
 import { fitTables, printableJson, shownOn, tableOf, type Rows } from './terminal.ts';
 
@@ -117,6 +117,14 @@ export async function ask(prompt: string, { isSecret = false } = {}): Promise<st
     lines.close(); // otherwise the terminal keeps the process running
     if (isSecret) io.stderr.write('\n');
   }
+}
+
+/** Refuses unless a person on the terminal agrees, or `yes`. `action` is what the person is asked for. */
+export async function agree(yes: boolean, question: string, action: string): Promise<void> {
+  if (yes || (await confirm(question, 'Nothing was changed.'))) return;
+  throw new UsageError(
+    `Nothing was changed, because there is no terminal to ask on. Pass --yes to ${action}.`,
+  );
 }
 
 function failWhenOutputIsLost({ stdout }: Io): void {

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Server as NetServer } from 'node:net';
 import { fastify, type FastifyInstance } from 'fastify';
-import type { Logger } from 'pino';
+import type { Level, Logger } from 'pino';
 import { stateOf, type Grant } from '../access/access.ts';
 import type { PageSignOn } from '../oidc/options.ts';
 import type { Verifier } from '../oidc/verifier.ts';
@@ -24,6 +24,7 @@ import { headProblem } from './server/head.ts';
 import { setPrivateHeaders } from './response/headers.ts';
 import { healthRoutes } from './routes/health.ts';
 import { handleOtherMethods } from './server/methods.ts';
+import { observerOf } from './server/observe.ts';
 import { optionsFor } from './routes/operation.ts';
 import { changeRoutes } from './routes/changes.ts';
 import { plantRoutes } from './routes/plants.ts';
@@ -34,7 +35,7 @@ import { Lists } from './response/send-list.ts';
 import { createLimitedServer, type ServerFactory } from './server/create.ts';
 import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
-import { tokenRoutes } from './routes/tokens.ts';
+import { tokenRoutes, type LastBackup } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
 import { watchWrites } from './routes/write-health.ts';
 import { userRoutes } from './routes/users.ts';
@@ -52,6 +53,8 @@ declare module 'fastify' {
 export interface AppOptions {
   storage: Storage;
   log: Logger;
+  /** The level at which each request is logged; debug by default. */
+  logRequests?: Level | undefined;
   /** Public URL, including any path prefix, without a trailing slash; empty for path-absolute links. */
   baseUrl: string;
   /** Origins whose web pages can use the service, or `*` alone; none by default. */
@@ -64,6 +67,8 @@ export interface AppOptions {
   createServer?: ServerFactory | undefined;
   /** Sends to webhooks. Without it, users cannot create any. */
   webhooks?: Sender | undefined;
+  /** Resolves to when the last verified backup was begun. Without it, the service makes none. */
+  lastBackup?: LastBackup;
   /** Limits on the requests of a token or an address; none by default. */
   limits?: Limits;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
@@ -81,6 +86,7 @@ const noCompilers = {
 
 export function buildApp(options: AppOptions): FastifyInstance {
   const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
+  const observe = observerOf(log, options.logRequests ?? 'debug');
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
   const connections = new Connections((request) => authentication.familyOf(request));
@@ -102,7 +108,8 @@ export function buildApp(options: AppOptions): FastifyInstance {
     clientErrorHandler: (error, socket) =>
       handleClientError(error, socket, connections, pathPrefix),
     frameworkErrors: (error, request, reply) => {
-      cors?.addHeaders(request, reply); // no hook runs
+      observe(request, reply); // no hook runs
+      cors?.addHeaders(request, reply);
       sendProblem(reply, checkHead(request.raw) ?? asProblem(error), pathPrefix);
     },
     schemaController: { compilersFactory: noCompilers },
@@ -111,6 +118,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   app.setErrorHandler(problemHandler(log, pathPrefix));
 
   app.addHook('onRequest', (request, reply, done) => {
+    observe(request, reply);
     setPrivateHeaders(reply.header('x-request-id', request.id));
     done(checkHead(request.raw));
   });
@@ -126,7 +134,6 @@ export function buildApp(options: AppOptions): FastifyInstance {
     if (request.grant !== undefined) connections.markAuthenticated(raw.socket);
     done();
   });
-  if (log.isLevelEnabled('debug')) logRequests(app, log);
   handleOtherMethods(app, cors);
   acceptJsonBodies(app);
   validateRequests(app);
@@ -138,8 +145,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, limits = {}, verifier, signOn, webhooks, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, verifier, signOn, webhooks, ...options }: AppOptions,
 ): Authentication {
+  const { lastBackup, stopping } = options;
   const uses = new TokenUses(storage.identity);
   stopping.addEventListener('abort', () => void uses.flush());
   app.addHook('onClose', () => uses.close());
@@ -166,25 +174,11 @@ export function addRoutes(
   });
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch });
   shareRoutes(app, routeOptions);
-  tokenRoutes(app, routeOptions);
+  tokenRoutes(app, routeOptions, lastBackup);
   userRoutes(app, routeOptions);
   webhookRoutes(app, routeOptions, webhooks);
   healthRoutes(app, storage, writeFailure, stopping);
   docsRoutes(app, baseUrl);
   webRoutes(app, signOn);
   return authentication;
-}
-
-function logRequests(app: FastifyInstance, log: Logger): void {
-  app.addHook('onResponse', (request, reply, done) => {
-    // The route instead of the URL, because a query can contain plant data.
-    log.debug({
-      requestId: request.id,
-      method: request.method,
-      route: request.routeOptions.url,
-      status: reply.statusCode,
-      ms: Math.round(reply.elapsedTime * 1_000) / 1_000,
-    });
-    done();
-  });
 }

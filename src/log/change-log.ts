@@ -3,11 +3,12 @@
  * the transaction that makes it, so that the log and the store always agree.
  *
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
- * the plant itself. So a create costs no second copy of its text.
+ * the plant itself. So a create costs no second copy of its text, but only a checksum, which shows whether they still agree
+ * (verify.ts).
  */
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
 import type { TextField, Texts } from '../plants/fields.ts';
-import type { OwnedPlant } from '../plants/plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
 /** How a plant changed. Only operators move plants to another owner. */
@@ -57,8 +58,12 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   plant?: number | undefined;
   /** The position of the last change to the plant before; undefined if the log has none. */
   previous?: number | undefined;
+  /** Whether that is the entry before it in its write. */
+  continues?: boolean | undefined;
   /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
+  /** The plant after the change. */
+  left?: OwnedPlant | undefined;
 }
 
 /** A change with its place. */
@@ -102,12 +107,14 @@ export interface LoggedChange extends Texts<string | undefined> {
 /** A change to a plant, as its readers see it. */
 export type PlantChange = Pick<LoggedChange, 'event' | 'atMs' | 'user' | 'owner' | TextField>;
 
-/** A change as the feed needs it (feed.ts). */
-export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request' | 'tag'> & {
+/** A change as the feed needs it (feed.ts), and a return to a time (differences.ts). */
+export type FollowedChange = Omit<LoggedChange, 'owner' | 'token' | 'request'> & {
+  /** As in `NewEntry`. */
+  previous: number | undefined;
   /** The number of the user who owned the plant before; undefined if there was none. */
   ownerBefore: number | undefined;
   /** The plant as it is now. */
-  now: OwnedPlant | undefined;
+  now: StoredPlant | undefined;
 };
 
 /** A part of the log at one moment. */

@@ -97,7 +97,7 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
   const owner = before?.owner;
-  const own = { position, previous, event, by, request, plant: id, owner };
+  const own = { position, previous, event, by, request, plant: id, owner, left: after };
   const entry = withTexts(own, (field) => before?.[field]);
   return { result, effect: { ...effect, entry } };
 }

@@ -21,6 +21,7 @@ import { openTokens } from '../sql/tokens.ts';
 import { openUsers } from '../sql/users.ts';
 import { openWebhooks } from '../sql/webhooks.ts';
 import { openEngine, type PostgresEngine } from './engine.ts';
+import { readFigures } from './figures.ts';
 import { Servers, type ServersOptions } from './servers.ts';
 import { findPlant, readPage, scanReader } from './tables/plants.ts';
 import { openGrants } from './tables/grants.ts';
@@ -59,6 +60,7 @@ export class PostgresStorage implements Storage {
   readonly users: UserStorage;
   readonly log: ChangeLog;
   readonly webhooks: WebhookStorage;
+  readonly figures = () => readFigures(this.#servers);
 
   /** Does not connect yet. Throws Refusal if the address is invalid. */
   constructor(

@@ -1,6 +1,7 @@
 /**
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
+import { crc32 } from 'node:zlib';
 import { reaches, userKey } from '../access/access.ts';
 import { idBytes, tokenId } from '../access/token.ts';
 import {
@@ -16,7 +17,15 @@ import {
 } from '../log/change-log.ts';
 import { changesNotKept } from '../log/feed.ts';
 import type { DeletionInLog } from '../plants/decide.ts';
-import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
+import {
+  eachText,
+  plantOf,
+  textColumns,
+  textFields,
+  textValues,
+  type PlantRow,
+} from '../plants/fields.ts';
+import type { OwnedPlant } from '../plants/plant-storage.ts';
 import { scan } from '../shared/scan.ts';
 import { openRetention, retentionSql } from './retention.ts';
 import { sql } from './statement.ts';
@@ -38,6 +47,7 @@ export const logColumns = {
   plant: 'bigint',
   owner: 'bigint',
   is_restorable: 'smallint',
+  left_crc: 'bigint',
   ...eachText(() => 'text'),
 };
 
@@ -48,7 +58,7 @@ export function valuesOf(
   isRestorable: boolean,
 ): (number | string | Buffer | null)[] {
   const { position, previous = null, event, by, request } = entry;
-  const { plant = null, owner = null } = entry;
+  const { plant = null, owner = null, left } = entry;
   return [
     position,
     previous,
@@ -60,8 +70,14 @@ export function valuesOf(
     plant,
     owner,
     isRestorable ? 1 : 0,
+    left === undefined ? null : leftCrc(left),
     ...textFields.map((field) => entry[field] ?? null),
   ];
+}
+
+/** A checksum of what a change leaves of a plant, for `verify`. No text has a line break. */
+export function leftCrc(plant: OwnedPlant): number {
+  return crc32([plant.id, plant.owner, ...textValues(plant)].join('\n'));
 }
 
 /** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */
@@ -112,11 +128,12 @@ type FollowedRow = readonly [
   at: number,
   user: string | null,
   plant: number | null,
+  previous: number | null,
   owner: number | null,
-  name: string | null,
   id: number | null,
   ownerNow: number,
-  ...texts: string[],
+  positionNow: number,
+  ...textsBeforeAndNow: (string | null)[],
 ];
 
 /** A deletion whose plant has not come back. */
@@ -177,8 +194,9 @@ export const logSql = {
   follow: sql<FollowedRow>`
     SELECT stores.position,
       (SELECT removed_position FROM plant_store.users WHERE users.store = $1 AND users.id = $4),
-      changes.position, event, at, ${nameOf('changes.user_id')}, plant,
-      changes.owner, changes.name, plants.id, plants.owner, ${columnsOf('plants')}
+      changes.position, event, at, ${nameOf('changes.user_id')}, plant, changes.previous,
+      changes.owner, plants.id, plants.owner, plants.position,
+      ${columnsOf('changes')}, ${columnsOf('plants')}
     FROM plant_store.stores
     LEFT JOIN plant_store.changes
       ON changes.store = $1 AND changes.position BETWEEN $2 AND $3
@@ -301,17 +319,19 @@ function restorable(row: DeletionRow, keptSinceMs: number): DeletedPlant | undef
 }
 
 function toFollowed([, , position, event, atMs, ...row]: FollowedRow): FollowedChange | undefined {
-  const [user, plant, owner, name, id, ownerNow, ...texts] = row;
+  const [user, plant, previous, owner, id, ownerNow, positionNow, ...texts] = row;
   if (position === null) return undefined;
+  const now = texts.slice(textFields.length).map((text) => text ?? '');
   return {
     position,
     event: changeEvents[event] ?? 'updated',
     atMs,
     user: user ?? undefined,
     plant: plant ?? undefined,
+    previous: previous ?? undefined,
     ownerBefore: owner ?? undefined,
-    name: name ?? undefined,
-    now: id === null ? undefined : plantOf(id, ownerNow, texts),
+    ...eachText((_, at) => texts[at] ?? undefined),
+    now: id === null ? undefined : { ...plantOf(id, ownerNow, now), position: positionNow },
   };
 }
 

@@ -1,4 +1,6 @@
+import { forgetWrites } from './forget.ts';
 import { logWrites } from './log.ts';
+import { putBackWrites } from './put-back.ts';
 import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
@@ -8,7 +10,9 @@ import type { ResultOf, Write } from './write.ts';
 
 /** All writes but those to plants, by name. */
 const writes = {
+  ...forgetWrites,
   ...logWrites,
+  ...putBackWrites,
   ...retentionWrites,
   ...shareWrites,
   ...tokenWrites,

@@ -71,6 +71,10 @@ export const userSql = {
   findMoved: sql<readonly [position: number, ...PlantRow]>`
     SELECT position, id, owner, ${textColumns} FROM plant_store.plants WHERE ${plantsOfUser}
     ORDER BY owner, id LIMIT $3`,
+  /** Those of the users who were here at the position, and have been since. */
+  remaining: sql<readonly [user: number]>`
+    SELECT id FROM plant_store.users
+    WHERE store = $1 AND id = ANY ($2::bigint[]) AND role IS NOT NULL AND removed_position < $3`,
   isActive: sql`
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role IS NOT NULL`,
   roleOf: sql<readonly [role: Role | null]>`
@@ -252,6 +256,7 @@ export const userWrites = {
             previous,
             owner,
             ...textsOf(plantOf(plant, owner, texts)),
+            left: plantOf(plant, to, texts),
           })),
         };
       },
@@ -356,6 +361,8 @@ export function openUsers(engine: Engine): UserStorage {
     beginRemoval: (...args) => engine.write('beginRemoval', ...args),
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
+    forget: (...args) => engine.write('forgetUser', ...args),
+    putBack: (...args) => engine.write('putBack', ...args),
     remove: (...args) => engine.write('removeUser', ...args),
   };
 }

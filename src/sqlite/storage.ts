@@ -25,6 +25,7 @@ import type { Storage } from '../storage.ts';
 import { runInSlice } from '../shared/time-slices.ts';
 import { Connection, type ConnectionSettings, type OpenConnection } from './connection.ts';
 import { failedSync } from './errors.ts';
+import { readFigures } from './figures.ts';
 import type { OpenOptions } from './file/open.ts';
 import { ReadBatcher } from './read-batcher.ts';
 import { Writer } from './writer/writer.ts';
@@ -69,6 +70,7 @@ export class SqliteStorage implements Storage {
     this.users = openUsers(this.#engine);
     this.log = openLog(this.#engine, keepChangesMs);
     this.webhooks = openWebhooks(this.#engine);
+    this.figures = () => readFigures(path, this.#engine);
     this.#poll = setInterval(() => {
       this.#connection.checkFile();
       this.#writer.rejectOverdue();
@@ -87,6 +89,7 @@ export class SqliteStorage implements Storage {
   readonly users: UserStorage;
   readonly log: ChangeLog;
   readonly webhooks: WebhookStorage;
+  readonly figures: Storage['figures'];
 
   async #list(caller: ReadAccess, query: PlantQuery): Promise<PlantPage> {
     const page = ({ lists }: OpenConnection) => lists.page(caller, query);

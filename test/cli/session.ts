@@ -48,7 +48,10 @@ export function session(t: TestContext, place: Place) {
       .replaceAll(/plant_\w{58}/g, '<token>')
       .replaceAll(/\w{9}-[\da-f]{16}/g, '<token id>')
       .replaceAll(/plant-store on [^\s"]+/g, 'plant-store on <host>')
-      .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d\.\d{3})?Z|\d{8}T\d{9}Z/g, '<time>')
+      .replaceAll(
+        /\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d\.\d{3})?(?:Z|[+-]\d\d:\d\d)|\d{8}T\d{9}Z/g,
+        '<time>',
+      )
       .replaceAll(/[\da-f]{64}/g, '<sha256>')
       .replaceAll(/"request":"[^"]+"/g, '"request":"<id>"')
       .replaceAll(/(?<=--key )[\da-f-]{32,36}/g, '<key>');

@@ -198,7 +198,11 @@ test('the commands about tokens, users and shares print what they did', async (t
     user remove alice --plants-to bob < y
     user remove alice --plants-to bob --yes --json
     user remove bob --plants-to alice --yes
+    user forget maria --yes
     user remove maria --yes --json
+    user forget maria < n
+    user forget maria --yes --json
+    user forget maria --yes
     user list
     token create alice --yes
     migrate`;
@@ -249,6 +253,22 @@ test('log shows who changed what, and hides what is too old', async (t) => {
     log --plant 1 --since 30d
     log --plant 1 --keep-changes 90d
     log --user alice`;
+});
+
+test('user restore shows what it would do, does it, and is undone', async (t) => {
+  const app = await startApp(t);
+  const { url } = app.database;
+  const folder = dirname(url.slice('sqlite:'.length));
+  const token = await app.token('alice');
+  await app.call('POST', '/plants', { token, json: { name: 'Monstera', tag: 'indoor' } });
+  await session(t, { folder, env: { PLANT_STORE_DATABASE: url } })`
+    user restore alice --since 2026-02-30
+    user restore nobody --since 1h
+    user restore alice --since 1h
+    user restore alice --since 1h --json
+    user restore alice --since 1h < n
+    user restore alice --since 1h < y
+    user restore alice --since 1h --yes`;
 });
 
 test('the commands about databases print what they did', async (t) => {

@@ -214,6 +214,7 @@ export function override(
     webhooks: withMethods(storage.webhooks, methods.webhooks),
     check: methods.check ?? (() => storage.check()),
     checkWrites: (store, needsSpace) => storage.checkWrites(store, needsSpace),
+    figures: () => storage.figures(),
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
 }

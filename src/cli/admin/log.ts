@@ -11,7 +11,7 @@ import {
 } from '../../log/change-log.ts';
 import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
-import { inStore, keepChangesFlag, parseDurationMs, parseId, parseName } from '../options.ts';
+import { inStore, keepChangesFlag, parseId, parseName, parsePastMs } from '../options.ts';
 import { io, printAll, printError } from '../output.ts';
 import { jsonLines, tableOfPages } from '../terminal.ts';
 import { databaseCommand, findStore } from './command.ts';
@@ -35,18 +35,12 @@ export function addLogCommand(plantStore: Command): void {
     .addOption(inStore('store of the changes'))
     .option('--user <user>', 'only changes by this user', parseName)
     .option('--plant <id>', 'only changes to this plant', parseId)
-    .option(
-      '--since <duration>',
-      'only changes of this time until now, such as 2d',
-      parseDurationMs,
-    )
+    .option('--since <time>', 'only changes of this time until now, such as 2d', parsePastMs)
     .addOption(keepChangesFlag('older changes are hidden; set it as for "serve"'))
-    .action(async ({ database, json, store, user, plant, since, keepChanges }) => {
-      const sinceMs = since === undefined ? undefined : Date.now() - since;
+    .action(async ({ database, json, store, user, plant, since: sinceMs, keepChanges }) => {
       await using storage = await openStorage(database, { create: false });
       await findStore(storage, store);
-      const after =
-        sinceMs && (await positionBefore(storage.log, store, sinceMs - maxClockDifferenceMs));
+      const after = sinceMs && (await positionBefore(storage.log, store, sinceMs));
       const query = { store, user, plant, sinceMs, after };
       const kept = keptSince(keepChanges);
       await printAll(
@@ -57,12 +51,17 @@ export function addLogCommand(plantStore: Command): void {
     });
 }
 
-/** Bisects the log: positions are in the order of time, except that clocks differ. */
-async function positionBefore(log: ChangeLog, store: string, timeMs: number): Promise<number> {
+/** A position before all changes since a time. Bisects the log: positions are in the order of time, except that clocks differ. */
+export async function positionBefore(
+  log: ChangeLog,
+  store: string,
+  timeMs: number,
+): Promise<number> {
+  const sinceMs = timeMs - maxClockDifferenceMs;
   let [low, high] = [0, maxPosition];
   while (low < high) {
     const after = Math.floor((low + high) / 2);
-    const { changes, next } = await log.list({ store, after, sinceMs: timeMs, limit: 1 });
+    const { changes, next } = await log.list({ store, after, sinceMs, limit: 1 });
     const isEarlier = changes.length === 0 && next !== undefined;
     if (isEarlier) low = after + 1;
     else high = after;

@@ -1,14 +1,15 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { Identity } from '../../access/access.ts';
-import { ownsPlants, removeUser } from '../../access/remove-user.ts';
+import { forgetUser, ownsPlants, removeUser } from '../../access/remove-user.ts';
 import type { UserRecord } from '../../access/user-storage.ts';
 import type { PlantStore } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
+import { addRestoreCommand } from './restore-user.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
-import { confirm, listed, type Result } from '../output.ts';
+import { agree, listed, type Result } from '../output.ts';
 import { onService } from '../service.ts';
 import {
   allPages,
@@ -30,6 +31,13 @@ export function addUserCommands(plantStore: Command): void {
     .action(either(inDatabase(listUsers), onService(listUsersByService)));
 
   removeCommand(user).action(either(inDatabase(remove, refuseOwnHeir), onService(removeByService)));
+  databaseCommand(user, 'forget', ['plant-store user forget alice --store south'])
+    .description('blank what the database has of a removed user: names, and texts of their plants')
+    .argument('<user>', 'name of the user, who was removed', parseName)
+    .addOption(inStore('store of the user'))
+    .option('--yes', 'blank it without asking; required without a terminal', false)
+    .action(inDatabase(forget));
+  addRestoreCommand(user);
   addUserServiceCommands(user);
 
   const ofStores = plantStore.command('store').description('list stores');
@@ -102,11 +110,32 @@ async function confirmRemoval(
     ? `revokes their tokens, ends their shares, and gives their plants to ${plantsTo}`
     : 'revokes their tokens and ends their shares';
   const question = `Remove user ${name} from ${place}? This ${effect}.`;
-  if (!yes && !(await confirm(question, 'Nothing was changed.'))) {
-    throw new UsageError(
-      `Nothing was changed, because there is no terminal to ask on. Pass --yes to remove user ${name}.`,
-    );
-  }
+  await agree(yes, question, `remove user ${name}`);
+}
+
+async function forget(
+  storage: Storage,
+  name: string,
+  { store, yes }: { store: string; yes: boolean },
+): Promise<Result> {
+  const { user } = await storage.users.find(store, name);
+  if (user === undefined) throw noUser(store, name);
+  if (user.role !== undefined) throw hasAccess(store, name);
+  const question = `Forget user ${name} of store ${store}? This cannot be undone.`;
+  await agree(yes, question, `forget user ${name}`);
+  // Shares that others gave to the name since the removal end too.
+  await removeUser(storage, user, () => findHeir(storage, user, { store }));
+  if (!(await forgetUser(storage, user, name))) throw hasAccess(store, name);
+  const text =
+    `Forgot user ${name} of store ${store}. Their texts can still be in earlier backups, in free pages of an SQLite ` +
+    'file until you copy it, with receivers of webhooks, and in logs of the service.';
+  return { value: { store, user: name }, text };
+}
+
+function hasAccess(store: string, name: string): Refusal {
+  return new Refusal(
+    `User ${name} has access to store ${store}. First remove the user with "npx plant-store user remove".`,
+  );
 }
 
 async function removeByService(
@@ -124,7 +153,7 @@ async function removeByService(
 async function findHeir(
   storage: Storage,
   user: Identity,
-  { store, plantsTo }: RemoveOptions,
+  { store, plantsTo }: Pick<RemoveOptions, 'store'> & Partial<RemoveOptions>,
 ): Promise<Identity | undefined> {
   if (plantsTo === undefined) {
     if (!(await ownsPlants(storage, user))) return undefined;

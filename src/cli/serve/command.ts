@@ -1,6 +1,7 @@
 import type { Command, CommandUnknownOpts } from '@commander-js/extra-typings';
 import { UsageError } from '../../refusal.ts';
 import { minKeepChangesMs } from '../../webhooks/webhook.ts';
+import { fileOf } from '../database.ts';
 import { examples, isFrom } from '../options.ts';
 import { addServeOptions, type ServeOptions } from './options.ts';
 
@@ -20,6 +21,7 @@ export function addServeCommand(plantStore: Command): void {
       if (excess !== undefined) command.error(excessMessage(excess));
       refuseIncomplete(command);
       refuseShortLog(options);
+      if (options.backupEvery !== undefined) fileOf(options.database);
       await (await import('./serve.ts')).serve(options);
     });
 }
@@ -40,6 +42,7 @@ function refuseShortLog({ webhookNetworks, keepChanges }: ServeOptions): void {
 const requirements: readonly (readonly [keyof ServeOptions, requires: keyof ServeOptions])[] = [
   ['tlsCert', 'tlsKey'],
   ['tlsKey', 'tlsCert'],
+  ['metricsHost', 'metricsPort'],
   ['rateLimitRedis', 'rateLimit'],
   ['oidcIssuer', 'oidcAudience'],
   ['oidcAudience', 'oidcIssuer'],
@@ -49,6 +52,10 @@ const requirements: readonly (readonly [keyof ServeOptions, requires: keyof Serv
   ['oidcManagerValue', 'oidcIssuer'],
   ['oidcClientId', 'oidcIssuer'],
   ['oidcClientScope', 'oidcClientId'],
+  ['backupEvery', 'backupDir'],
+  ['backupDir', 'backupEvery'],
+  ['backupKeep', 'backupEvery'],
+  ['backupHeartbeat', 'backupEvery'],
 ];
 
 function refuseIncomplete(command: CommandUnknownOpts): void {

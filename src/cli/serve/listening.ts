@@ -4,6 +4,7 @@
 import { isIPv6, type AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { firstScopes } from '../../access/access.ts';
+import type { Where } from '../../http/server/listen.ts';
 import { Problem } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
 import type { Storage } from '../../storage.ts';
@@ -71,7 +72,7 @@ function urlOf({ tlsCert, host, port }: ServeOptions): string {
   return `${tlsCert === undefined ? 'http' : 'https'}://${hostAndPort(host, port)}`;
 }
 
-function hostAndPort(host: string, port: number): string {
+export function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
@@ -88,10 +89,10 @@ const listenErrors: Record<string, string> = {
   ENOTFOUND: 'the host name cannot be resolved. Choose another with --host',
 };
 
-/** Returns a handler for a failure to listen, which refuses for these reasons. */
-export function refuseListenError({ host, port }: ServeOptions) {
+/** Returns a handler for a failure to listen, which refuses for these reasons. The options begin with `flags`. */
+export function refuseListenError({ host, port }: Where, flags = '--') {
   return (cause: NodeJS.ErrnoException): never => {
-    const reason = listenErrors[cause.code ?? ''];
+    const reason = listenErrors[cause.code ?? '']?.replace('--', flags);
     if (reason === undefined) throw cause;
     throw new Refusal(`Cannot listen on ${hostAndPort(host, port)}: ${reason}.`, { cause });
   };

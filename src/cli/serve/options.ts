@@ -23,6 +23,7 @@ import {
 export type ServeOptions = ReturnType<ReturnType<typeof addServeOptions>['opts']>;
 
 const countWorkers = integer(1, 256, 'auto or an integer');
+const levels = ['debug', 'info', 'warn', 'error'] as const;
 const parseOrigins = listOf(parseOrigin);
 
 export function addServeOptions(serve: Command) {
@@ -137,10 +138,25 @@ export function addServeOptions(serve: Command) {
       'where webhooks can send, separated by commas: public, or networks such as 10.0.0.0/8; none by default',
       listOf(parseWebhookNetwork),
     )
+    .option(
+      '--metrics-port <number>',
+      'port that serves metrics for Prometheus at /metrics; 0 chooses a free one; off by default',
+      integer(0, 65_535),
+    )
+    .option('--metrics-host <host>', 'address of the port for metrics', '127.0.0.1')
+    .option('--backup-every <duration>', 'how often to back up an SQLite file', parseDurationMs)
+    .option('--backup-dir <folder>', 'folder of these backups; created if needed')
+    .option('--backup-keep <number>', 'number of backups to keep', integer(1, 100_000), 28)
+    .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseBaseUrl)
     .addOption(
-      flag('--log-level <level>', 'lowest level to log; debug logs every request')
-        .choices(['debug', 'info', 'warn', 'error', 'silent'])
+      flag('--log-level <level>', 'lowest level to log')
+        .choices([...levels, 'silent'])
         .default('info'),
+    )
+    .addOption(
+      flag('--log-requests <level>', 'level at which each request is logged')
+        .choices(levels)
+        .default('debug' as const),
     );
 }
 

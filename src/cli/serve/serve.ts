@@ -7,6 +7,7 @@ import type { Limits } from '../../http/auth/request-limits.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { createRetention } from '../../log/retention.ts';
+import { lastBackupAt } from '../../sqlite/backup-folder.ts';
 import { openPost } from '../../webhooks/networks.ts';
 import { createSender } from '../../webhooks/sender.ts';
 import { isProblem } from '../../problem.ts';
@@ -14,6 +15,7 @@ import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
 import { tlsServerFactory } from './certificate.ts';
+import { makeBackups } from './backups.ts';
 import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 import { isFile, openStorage } from '../database.ts';
@@ -22,6 +24,7 @@ import { pageSignOn, startVerifier } from './oidc.ts';
 import { causeOf, refuseMissing } from '../errors.ts';
 import { failWith } from '../output.ts';
 import { onSignal } from '../signals.ts';
+import { answerPrimary, serveMetrics } from './metrics.ts';
 import { startWorkers, stopWorkers } from './workers.ts';
 
 /** A service from its start to its end. */
@@ -81,7 +84,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const { options, stop, log } = run;
   await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
-  const { webhookNetworks } = options;
+  const { webhookNetworks, backupDir } = options;
   const webhooks = webhookNetworks && createSender(storage, openPost(webhookNetworks), log);
   if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
@@ -95,6 +98,8 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     webhooks,
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
+    lastBackup: backupDir === undefined ? undefined : () => lastBackupAt(backupDir),
+    logRequests: options.logRequests,
     stopping: stop.signal,
   });
   app.server.keepAliveTimeout = options.keepAlive;
@@ -106,13 +111,19 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const background = [
     removeOldChanges(storage, run),
     webhooks?.run(stop.signal) ?? Promise.resolve(),
+    cluster.isPrimary ? makeBackups(options, log, stop.signal) : Promise.resolve(),
   ];
 
   try {
     storage.warmUp?.();
     const address = app.server.address() as AddressInfo; // it listens on a port
-    if (worker === undefined) await announce(address, storage, options, log);
-    else worker.send(address);
+    if (worker === undefined) {
+      connections.use(await serveMetrics(options, storage));
+      await announce(address, storage, options, log);
+    } else {
+      answerPrimary(worker, storage);
+      worker.send(address);
+    }
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     log.info('stopping');
@@ -167,6 +178,8 @@ async function removeOldChanges(storage: Storage, { options, stop, log }: Run): 
 
 async function serveWithWorkers(run: Run): Promise<void> {
   const { options, stop, log } = run;
+  using connections = new DisposableStack();
+  let backups: Promise<void> | undefined;
   try {
     {
       // The primary opens the storage first, so that only one process migrates it or reports a failure.
@@ -174,12 +187,15 @@ async function serveWithWorkers(run: Run): Promise<void> {
       const address = await startWorkers(options, stop, log).catch(refuseListenError(options));
       if (stop.signal.aborted) return;
       if (address === undefined) return failWith(1); // the first worker has reported the cause
+      connections.use(await serveMetrics(options));
       await announce(address, storage, options, log);
     }
+    backups = makeBackups(options, log, stop.signal);
     if (!stop.signal.aborted) await once(stop.signal, 'abort');
   } finally {
     stop.abort();
     if (!(await stopWorkers())) failWith(1);
+    await backups;
   }
 }
 

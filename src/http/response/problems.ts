@@ -3,7 +3,7 @@
  */
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { errorChannel } from '../../shared/metrics.ts';
+import { countRefusal } from '../../metrics/metrics.ts';
 import { defect, fixedProblem, Problem, problemKinds, type ProblemKind } from '../../problem.ts';
 import { redactTokens } from '../../access/token.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
@@ -37,7 +37,7 @@ export function problemType(kind: ProblemKind, pathPrefix: string): string {
 /** The body of a response; call it once per response. Only a 5xx contains the request id, to find it in the log. */
 export function problemBody(problem: Problem, requestId: string, pathPrefix: string): string {
   const { status, title } = problemKinds[problem.kind];
-  if (errorChannel.hasSubscribers) errorChannel.publish({ kind: problem.kind });
+  countRefusal(problem.kind);
   const text = JSON.stringify({
     type: problemType(problem.kind, pathPrefix),
     title,

@@ -24,7 +24,7 @@ const backlog = 4_096;
 /** Whether the system distributes connections. Elsewhere, there is one socket, which workers share (node:cluster). */
 const hasSharedPorts = process.platform === 'linux';
 
-interface Where {
+export interface Where {
   host: string;
   port: number;
 }

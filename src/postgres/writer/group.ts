@@ -172,8 +172,9 @@ function storeWrite(store: number, write: Write, { keepChangesMs }: WriteSetting
       const position = row.position + entries.length;
       const changesGrants = entries.some(({ plant }) => plant === undefined);
       const grants = changesGrants ? newGrantsVersion() : row.grants;
+      const plants = entries.every(({ plant }) => plant === undefined) ? row.plants : null;
       const log = keepChangesMs === 0 ? [] : addToLog(store, entries);
-      effect = { row: { ...row, position, grants }, statements: [...writes, ...log] };
+      effect = { row: { ...row, position, grants, plants }, statements: [...writes, ...log] };
       return result;
     },
 

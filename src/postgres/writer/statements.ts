@@ -1,7 +1,8 @@
 /**
  * The statements of a group (group.ts). Each names one store.
  */
-import { textColumns, textFields, type PlantRow } from '../../plants/fields.ts';
+import { textColumns, textFields } from '../../plants/fields.ts';
+import { putBackSql } from '../../sql/put-back.ts';
 import { sql, statementOf } from '../../sql/statement.ts';
 import { ownerRange } from '../tables/plants.ts';
 
@@ -38,9 +39,7 @@ export const changeSql = {
   lock: statementOf<StoreColumns>(lock),
   lockUnlessLocked: sql<StoreColumns>`${lock} SKIP LOCKED`,
 
-  findPlants: sql<readonly [position: number, ...PlantRow]>`
-    SELECT position, id, owner, ${textColumns} FROM plant_store.plants
-    WHERE store = $1 AND id = ANY ($2::bigint[])`,
+  findPlants: putBackSql.find,
   findLargest: sql<readonly [id: number | null]>`
     SELECT max(id) FROM plant_store.plants WHERE store = $1`,
   countPlantsOfUsers: sql<readonly [owner: number, plants: number]>`

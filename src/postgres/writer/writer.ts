@@ -3,8 +3,8 @@
  * store is in one transaction at a time, with changes to its plants or with one other write. Each has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
+import { countCommit, gauges } from '../../metrics/metrics.ts';
 import type { Change } from '../../plants/changes.ts';
-import { commitChannel } from '../../shared/metrics.ts';
 import type { WriteSettings } from '../../storage.ts';
 import {
   maxPendingWrites,
@@ -70,6 +70,7 @@ export class Writer {
       isDecided: false,
     };
     this.#pending.add(queued);
+    gauges.plant_store_pending_writes++;
     const waiting = this.#waiting.get(store);
     if (waiting === undefined) this.#waiting.set(store, [queued]);
     else waiting.push(queued);
@@ -86,6 +87,7 @@ export class Writer {
       return await queued.outcome.promise;
     } finally {
       this.#pending.delete(queued);
+      gauges.plant_store_pending_writes--;
     }
   }
 
@@ -174,11 +176,8 @@ export class Writer {
 
   #onCommitted({ groups }: Transaction): void {
     if (groups.length === 0) return;
-    if (commitChannel.hasSubscribers) {
-      const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
-      const sinceMs = Math.min(...groups.map((group) => group.sinceMs));
-      commitChannel.publish({ writes, durationMs: performance.now() - sinceMs });
-    }
+    const writes = groups.reduce((sum, { queued }) => sum + queued.length, 0);
+    countCommit(writes, Math.min(...groups.map(({ sinceMs }) => sinceMs)));
     // Later, so that the next transaction is sent before the responses to this one.
     setImmediate(() => {
       for (const [{ outcome }, result] of groups.flatMap(({ outcomes }) => [...outcomes])) {

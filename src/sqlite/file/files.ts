@@ -25,6 +25,8 @@ export const companionSuffixes = ['-wal', '-shm', '-journal'];
 /** Ends the name that a database keeps when a restore replaces it. */
 export const replacedSuffix = '.before-restore-';
 const partialSuffix = '.partial-';
+/** Ends the name of the file to which a backup is restored before it gets its name. */
+export const restoredSuffix = '-restored';
 
 /** Whether a creation or a restore of the database gives its file this second name, or was killed while it did. */
 export function isOwnLink(name: string, database: string): boolean {
@@ -80,17 +82,17 @@ function newLock(target: string): [path: string, lock: DatabaseSync] {
     closeSync(openSync(path + lockSuffix, 'wx', 0o600));
     const inode = () => statSync(path + lockSuffix, { throwIfNoEntry: false })?.ino;
     const created = inode();
-    const lock = lockOf(path, 1_000); // another process can be looking at it
+    const lock = lockFile(path + lockSuffix, 1_000); // another process can be looking at it
     if (created !== undefined && created === inode()) return [path, lock];
     removeTemporary(path);
     lock.close();
   }
 }
 
-/** Throws SQLite's error if another process has the lock. */
-function lockOf(path: string, timeout: number): DatabaseSync {
+/** Locks a file, which can be new. Throws SQLite's error if another process has the lock. */
+export function lockFile(path: string, timeout: number): DatabaseSync {
   using opening = new DisposableStack();
-  const lock = opening.use(new DatabaseSync(path + lockSuffix, { timeout }));
+  const lock = opening.use(new DatabaseSync(path, { timeout }));
   lock.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE'); // nothing is ever written to it
   opening.move();
   return lock;
@@ -102,7 +104,7 @@ function removeAbandoned(folder: string): void {
     if (!lockName.test(name) || !entry.isFile()) continue; // a symbolic link can lead to any file
     const path = join(folder, name.slice(0, -lockSuffix.length));
     try {
-      using _ = lockOf(path, 0);
+      using _ = lockFile(path + lockSuffix, 0);
       removeTemporary(path);
     } catch {
       // It is in use, or belongs to another user.
@@ -111,8 +113,10 @@ function removeAbandoned(folder: string): void {
 }
 
 function removeTemporary(path: string): void {
-  for (const suffix of ['', ...companionSuffixes, lockSuffix])
+  for (const suffix of ['', ...companionSuffixes, lockSuffix]) {
+    rmSync(path + restoredSuffix + suffix, { force: true });
     rmSync(path + suffix, { force: true });
+  }
 }
 
 /** Gives a complete file its final name, and syncs the folder. Throws EEXIST if the name exists. */

@@ -4,6 +4,7 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { countCommit, gauges } from '../../metrics/metrics.ts';
 import type { Change, ChangeResults } from '../../plants/changes.ts';
 import {
   maxPendingWrites,
@@ -12,7 +13,6 @@ import {
   storageUnavailable,
   tooManyWrites,
 } from '../../problem.ts';
-import { commitChannel } from '../../shared/metrics.ts';
 import type { Writes } from '../../sql/named-writes.ts';
 import type { ResultOf } from '../../sql/write.ts';
 import { nowMs } from '../file/locks.ts';
@@ -72,6 +72,7 @@ export class Writer {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     if (this.#pending >= maxPendingWrites) throw tooManyWrites();
     this.#pending++;
+    gauges.plant_store_pending_writes = this.#pending;
     const pending = { write, ...Promise.withResolvers<unknown>() };
     this.#unsent.push(pending);
     if (this.#unsent.length === 1) process.nextTick(() => this.#flush());
@@ -136,7 +137,7 @@ export class Writer {
   }
 
   #reject(writes: readonly PendingWrite[], problem: Problem): void {
-    this.#pending -= writes.length;
+    gauges.plant_store_pending_writes = this.#pending -= writes.length;
     for (const { reject } of writes) reject(problem);
   }
 
@@ -144,7 +145,7 @@ export class Writer {
     const sinceMs = this.#sent[0]?.sinceMs ?? performance.now();
     for (const outcomes of ofBatches) {
       const { writes = [] } = this.#sent.shift() ?? {};
-      this.#pending -= writes.length;
+      gauges.plant_store_pending_writes = this.#pending -= writes.length;
       for (const [at, { resolve, reject }] of writes.entries()) {
         const outcome = outcomes[at];
         if (isFailure(outcome)) {
@@ -153,9 +154,8 @@ export class Writer {
         } else resolve(outcome);
       }
     }
-    const all = commitChannel.hasSubscribers ? ofBatches.flat() : [];
-    if (all.every(isFailure)) return;
-    commitChannel.publish({ writes: all.length, durationMs: performance.now() - sinceMs });
+    const all = ofBatches.flat();
+    if (!all.every(isFailure)) countCommit(all.length, sinceMs);
   }
 
   /** Call it regularly: a disk that hangs must not block requests forever. */

@@ -1,0 +1,95 @@
+/**
+ * Puts the plants of a user back as they were at a time, while the service runs.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Command } from '@commander-js/extra-typings';
+import { batchPauseMs, batchRows } from '../../access/remove-user.ts';
+import { plantEvents } from '../../log/change-log.ts';
+import { differencesSince, type PutBack } from '../../log/differences.ts';
+import { textValues, type Texts } from '../../plants/fields.ts';
+import type { Storage } from '../../storage.ts';
+import { inStore, localTime, parseName, parsePastMs } from '../options.ts';
+import { agree, printError, type Result } from '../output.ts';
+import { tableOf } from '../terminal.ts';
+import { databaseCommand, findUser, inDatabase } from './command.ts';
+import { positionBefore } from './log.ts';
+
+/** Plants that are shown before the question. --json prints all of them. */
+const maxShown = 20;
+
+export function addRestoreCommand(user: Command): void {
+  databaseCommand(user, 'restore', [
+    'plant-store user restore alice --since 2h',
+    'plant-store user restore alice --since 2026-11-20T10:00 --yes',
+    'plant-store user restore alice --since 2026-11-20T10:00+01:00 --json',
+  ])
+    .description("put a user's plants back as they were at a time; the service can run meanwhile")
+    .argument('<user>', 'name of the user', parseName)
+    .addOption(inStore('store of the user'))
+    .requiredOption(
+      '--since <time>',
+      'time to return to, such as 2h (ago) or 2026-11-20T10:00, which is local without an offset',
+      parsePastMs,
+    )
+    .option(
+      '--yes',
+      'put the plants back without asking; without it, --json only prints what would change',
+      false,
+    )
+    .action(inDatabase(restore));
+}
+
+async function restore(
+  storage: Storage,
+  name: string,
+  { store, since, yes, json }: { store: string; since: number; yes: boolean; json?: true },
+): Promise<Result> {
+  const user = await findUser(storage, store, name);
+  const from = await positionBefore(storage.log, store, since);
+  const differences = await differencesSince(storage.log, user, since, from);
+  const time = localTime(since);
+  const goal = `the plants of ${name} in store ${store} as they were at ${time}`;
+  const run = async (isTrial: boolean) => {
+    const plants: PutBack[] = [];
+    for (let at = 0; at < differences.plants.length; at += batchRows) {
+      const batch = differences.plants.slice(at, at + batchRows);
+      const { since: position } = differences;
+      plants.push(
+        ...(await storage.users.putBack(user.store, { since: position, plants: batch }, isTrial)),
+      );
+      await pause(batchPauseMs);
+    }
+    const failed = plants.filter((plant) => !isPossible(plant));
+    const failures = failed.length === 0 ? '' : `\nNot put back:\n${tableFor(failed)}`;
+    const count = plants.length - failed.length;
+    const value = { store, user: name, since: time, plants };
+    return { value, failures, count, changed: count === 1 ? '1 plant' : `${count} plants` };
+  };
+
+  const plan = await run(true);
+  if (plan.count === 0 || (json && !yes)) {
+    return { value: plan.value, text: `Nothing to change for ${goal}.${plan.failures}` };
+  }
+  if (!yes) printError(`To put back ${goal}:\n${tableFor(plan.value.plants)}`);
+  await agree(yes, `Change ${plan.changed}?`, `change ${plan.changed}`);
+  const undoSince = localTime(Date.now());
+  const { value, failures, changed } = await run(false);
+  const text =
+    `Put back ${goal}: changed ${changed}.${failures}\n` +
+    `To undo this, run the command again with --since ${undoSince}`;
+  return { value: { ...value, undoSince }, text };
+}
+
+function isPossible({ outcome }: PutBack): boolean {
+  return plantEvents.some((event) => event === outcome);
+}
+
+function tableFor(plants: readonly PutBack[]): string {
+  const shown = (texts?: Texts) => (texts === undefined ? '' : textValues(texts).join(' · '));
+  const rows = plants.slice(0, maxShown).map(({ id, outcome, now, before }) => {
+    return { id, outcome: outcome.replaceAll('-', ' '), now: shown(now), before: shown(before) };
+  });
+  const more = plants.length - rows.length;
+  const rest = more === 0 ? '' : `\nand ${more} more, which --json shows`;
+  return tableOf(['id', 'outcome', 'now', 'before'], rows) + rest;
+}

@@ -1,0 +1,83 @@
+/**
+ * Backs up an SQLite database at intervals. The command `backup` does the work as a process of its own: it takes neither
+ * time nor memory of those that serve, and can be killed at any moment.
+ */
+import { spawn } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { setPriority } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { Refusal } from '../../refusal.ts';
+import { backupName, lastBackupAt, removeOldBackups } from '../../sqlite/backup-folder.ts';
+import { isLocked } from '../../sqlite/errors.ts';
+import { lockFile } from '../../sqlite/file/files.ts';
+import { causeOf } from '../errors.ts';
+import type { ServeOptions } from './options.ts';
+
+/** Until the next attempt after a failure, and until a change of the clock is noticed. */
+const maxPauseMs = 15 * 60_000;
+const heartbeatTimeoutMs = 10_000;
+/** The lowest priority, for the processor and the disk. */
+const niceness = 19;
+
+/** Until `stopping` aborts. Of several services with the same folder, one makes each backup. */
+export async function makeBackups(
+  options: ServeOptions,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<void> {
+  const { backupEvery: everyMs, backupDir: folder } = options;
+  if (everyMs === undefined || folder === undefined) return;
+  while (!stopping.aborted) {
+    let pauseMs = Math.min(everyMs, maxPauseMs);
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      using _ = lockFile(join(folder, 'plant-store.lock'), 0);
+      const dueInMs = ((await lastBackupAt(folder))?.getTime() ?? 0) + everyMs - Date.now();
+      if (dueInMs <= 0) await backUp({ ...options, folder }, log, stopping);
+      pauseMs = Math.min(pauseMs, Math.max(dueInMs, 0));
+    } catch (err) {
+      if (!isLocked(err) && !stopping.aborted) log.error({ err }, 'backup failed');
+    }
+    await wait(pauseMs, undefined, { signal: stopping }).catch(() => {});
+  }
+}
+
+async function backUp(
+  { folder, database, backupKeep, backupHeartbeat }: ServeOptions & { folder: string },
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<void> {
+  const file = join(folder, backupName());
+  const startedMs = Date.now();
+  await runBackup(file, database, stopping);
+  await removeOldBackups(folder, backupKeep);
+  log.info({ file, ms: Date.now() - startedMs }, 'backup verified');
+  if (backupHeartbeat === undefined) return;
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(heartbeatTimeoutMs)]);
+  try {
+    const { ok, status } = await fetch(backupHeartbeat, { signal });
+    if (!ok) throw new Refusal(`The URL responded with ${status}.`);
+  } catch (error) {
+    log.warn({ err: new Refusal(causeOf(error)) }, 'backup heartbeat failed'); // the URL can be secret
+  }
+}
+
+/** Rejects with what the command has printed if it fails. */
+async function runBackup(file: string, database: string, stopping: AbortSignal): Promise<void> {
+  const [, program = ''] = process.argv;
+  const args = [...process.execArgv, program, 'backup', file, '--database', database];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    signal: stopping,
+    killSignal: 'SIGKILL', // while it checks a file, it does not handle another one
+  });
+  const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+  child.on('error', () => {}); // `close` follows
+  if (child.pid !== undefined) setPriority(child.pid, niceness);
+  const message = await text(child.stderr);
+  if ((await closed) === 0) return;
+  throw new Refusal(message.replace(/^error: /m, '').trim() || 'Its process was killed.');
+}

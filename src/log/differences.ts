@@ -1,0 +1,111 @@
+/**
+ * What has happened to the plants of a user since a time, from the log: the first change to a plant since then has what it
+ * was before.
+ */
+import type { Identity } from '../access/access.ts';
+import { plantOf, textFields, textValues, type Texts } from '../plants/fields.ts';
+import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
+import { Refusal } from '../refusal.ts';
+import { maxFollowed, type ChangeLog, type FollowedChange } from './change-log.ts';
+
+/** A plant that the user owned at the time or owns now. */
+export interface Difference {
+  readonly id: number;
+  readonly before: OwnedPlant | undefined;
+  /** It is put back only if it is still like this. */
+  readonly now: StoredPlant | undefined;
+  /** Whether its id was used again since. */
+  readonly isReused: boolean;
+}
+
+export interface Differences {
+  /** The position of the first change since the time. */
+  readonly since: number;
+  readonly plants: readonly Difference[];
+}
+
+/** A plant that was put back, or why not. */
+export interface PutBack {
+  id: number;
+  outcome: PutBackOutcome;
+  now: Texts | undefined;
+  before: Texts | undefined;
+}
+export type PutBackOutcome =
+  | 'deleted'
+  | 'restored'
+  | 'updated'
+  | 'moved'
+  | 'changed-meanwhile'
+  | 'id-used-again'
+  | 'owner-removed'
+  | 'not-in-log';
+
+/**
+ * Reads the log in steps, from a position on that is known to be before the time. An earlier user of the same name is another
+ * person, so nothing from before the removal of a user counts. Throws Refusal if the log lacks a change since the time.
+ */
+export async function differencesSince(
+  log: Pick<ChangeLog, 'follow'>,
+  user: Identity,
+  sinceMs: number,
+  from: number,
+): Promise<Differences> {
+  const found = new Map<number, { -readonly [Member in keyof Difference]: Difference[Member] }>();
+  let since = Infinity;
+
+  function add({
+    plant: id,
+    previous = 0,
+    event,
+    ownerBefore: owner,
+    now,
+    ...change
+  }: FollowedChange): void {
+    if (id === undefined) return;
+    const known = found.get(id);
+    if (known !== undefined && event === 'created') {
+      known.isReused = true;
+      if (known.before?.owner !== user.user) known.before = undefined; // so it is only a new plant
+    }
+    if (known !== undefined || previous >= since) return; // not the first change since
+    const texts = textValues(change).map((text) => text ?? '');
+    const before = owner === undefined ? undefined : plantOf(id, owner, texts);
+    if (before?.owner !== user.user && now?.owner !== user.user) return;
+    found.set(id, { id, before, now, isReused: false });
+  }
+
+  let next = Math.max(1, from);
+  let hasPrevious = next === 1;
+  for (let last = next; next <= last;) {
+    const step = await log.follow(user, next);
+    ({ last } = step);
+    for (const change of step.changes) {
+      const { position, atMs } = change;
+      if (since < Infinity || (atMs >= sinceMs && position > step.removedPosition)) {
+        if (!hasPrevious || position !== next) throw notKept(atMs);
+        since = Math.min(since, position);
+        add(change);
+      }
+      [next, hasPrevious] = [position + 1, true];
+    }
+    if (step.changes.length === 0 && next <= last) {
+      [next, hasPrevious] = [next + maxFollowed + 1, false];
+    }
+  }
+  if (!hasPrevious) throw notKept();
+  return { since, plants: [...found.values()].filter(isDifferent) };
+}
+
+export function isDifferent({ before, now }: Pick<Difference, 'before' | 'now'>): boolean {
+  if (before === undefined || now === undefined) return true;
+  return before.owner !== now.owner || textFields.some((field) => before[field] !== now[field]);
+}
+
+function notKept(firstMs?: number): Refusal {
+  const advice =
+    firstMs === undefined
+      ? 'It has no changes of this store.'
+      : `The earliest possible time is ${new Date(firstMs + 1).toISOString()}.`;
+  return new Refusal(`The log does not have all changes since this time. ${advice}`);
+}

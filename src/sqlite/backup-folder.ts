@@ -1,0 +1,37 @@
+/**
+ * A folder of backups. A file has a name of these only once it was restored and compared, so the newest name is the
+ * last verified backup.
+ */
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+const nameOfBackup =
+  /^plant-store-(\d{4})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3])([0-5]\d)([0-5]\d)Z\.backup$/;
+
+/** The name of a backup that begins now. Names sort by time. */
+export function backupName(at = new Date()): string {
+  return `plant-store-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}.backup`;
+}
+
+/** When the newest verified backup was begun. Undefined if there is none, or the folder cannot be read. */
+export async function lastBackupAt(folder: string): Promise<Date | undefined> {
+  const now = backupName();
+  const names = await backupsIn(folder).catch(() => []);
+  // A wrong clock has written later ones.
+  const last = names.findLast((name) => name <= now);
+  return last === undefined
+    ? undefined
+    : new Date(last.replace(nameOfBackup, '$1-$2-$3T$4:$5:$6Z'));
+}
+
+/** Removes all but the newest backups. Files with other names stay. */
+export async function removeOldBackups(folder: string, keep: number): Promise<void> {
+  const names = await backupsIn(folder);
+  for (const name of names.slice(0, -keep)) await rm(join(folder, name), { force: true });
+}
+
+/** The oldest first. */
+async function backupsIn(folder: string): Promise<string[]> {
+  const names = await readdir(folder);
+  return names.filter((name) => nameOfBackup.test(name)).toSorted();
+}

@@ -1,0 +1,1 @@
+await import('./restore-user.test.ts');
