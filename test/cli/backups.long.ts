@@ -79,6 +79,7 @@ it('has no name for a backup that cannot be restored, whenever it is killed', as
       const target = databaseFile(t);
       await runOk(['restore', join(folder, name), '--database', target.url]);
       assert.deepEqual(soundIds(target.path), expected, name);
+      await runOk(['verify', '--database', target.url]);
       verified.add(name);
     }
   }
