@@ -10,6 +10,8 @@ import {
   type Role,
   type ShareAccess,
 } from '../src/access/access.ts';
+import { openArchive } from '../src/cli/database.ts';
+import { verifyArchive } from '../src/copy/verify.ts';
 import type { ChangeEvent, LoggedChange } from '../src/log/change-log.ts';
 import { entityTag, type Condition } from '../src/plants/entity-tag.ts';
 import { isProblem } from '../src/problem.ts';
@@ -50,6 +52,8 @@ it('the log of random changes replays to the store, and to what each user can li
       reasons.push(...run.reasons());
     }
   });
+  await using archive = await openArchive(database.url, { create: false });
+  assert.deepEqual((await verifyArchive(archive)).faults, []);
   t.diagnostic(JSON.stringify(counts));
   // Shares and roles end cursors, and nothing else does.
   assert.deepEqual([...new Set(reasons)], ['access-changed']);

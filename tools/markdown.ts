@@ -22,7 +22,7 @@ const placeholders: [pattern: RegExp, placeholder: string][] = [
   [/ in \d+ s\./g, ' in <seconds> s.'],
   [/http:\/\/127\.0\.0\.1:\d+/g, 'http://127.0.0.1:8080'],
   // Progress: a page shows the last state of the bar on a terminal, and without one there is none.
-  [/^(?:(?:Copying|Restoring|Comparing) \[.*\n)+\n?/gm, ''],
+  [/^(?:(?:Copying|Restoring|Comparing|Verifying) \[.*\n)+\n?/gm, ''],
   [/\b[0-9a-f]{64}\b/g, '<digest>'],
   [/postgres:\/\/[^\s@]+@[^\s/]+\/\w+/g, 'postgres://plants@127.0.0.1/plants'],
   [/[\r\u{feff}]/gu, ''], // a terminal shows neither

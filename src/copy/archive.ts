@@ -5,12 +5,15 @@ import { textFields } from '../plants/fields.ts';
 import { logColumns } from '../sql/log.ts';
 import { webhookColumns } from '../sql/webhooks.ts';
 
-/** The number of columns in the key of each table. Parents come first, so that no row precedes one that it references. */
+/**
+ * The number of columns in the key of each table. Parents come first, so that no row precedes one that it references, and
+ * changes before what they have left (verify.ts).
+ */
 const keyColumns = {
   stores: 1,
+  changes: 2,
   users: 2,
   plants: 2,
-  changes: 2,
   idempotency_keys: 3,
   shares: 3,
   tokens: 2,
@@ -51,6 +54,8 @@ export interface Archive extends AsyncDisposable {
   count(table: Table): Promise<number>;
   /** Up to `limit` rows after the one with this key, in the order of the key; from the first row if it is undefined. */
   read(table: Table, after: Row | undefined, limit: number): Promise<Row[]>;
+  /** All reads of `work` see the same moment. On a cluster, those of each store do. */
+  snapshot<T>(work: (source: Pick<Target, 'read'>) => Promise<T>): Promise<T>;
   /** Changes with every write of another process: compare it before and after. */
   version(): Promise<string>;
   /** Adds rows in one transaction. If `work` rejects or the process ends, none of them remains. */

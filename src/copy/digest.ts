@@ -5,70 +5,39 @@ import { createHash } from 'node:crypto';
 import { changeEvents } from '../log/change-log.ts';
 import { copiedColumns, keyPartOf, tables, type Row, type Table, type Target } from './archive.ts';
 
-/** Number of rows that are read into memory at once. */
+/** Number of rows that are read into memory, and that `copy` then writes together. */
 const batchRows = 2_000;
+
+/** SHA-256 of all rows of all tables in order, in hexadecimal. Calls `handle` with each batch of rows. */
+export async function digestOf(
+  storage: Pick<Target, 'read'>,
+  handle: (table: Table, rows: readonly Row[]) => Promise<void> | void,
+): Promise<string> {
+  const digest = createHash('sha256');
+  for (const table of tables) {
+    digest.update(`${table}\n`);
+    for (let after: Row | undefined; ;) {
+      const rows = await storage.read(table, after, batchRows);
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      for (const row of rows) {
+        // A restore adds such a change, which raises the position of its store.
+        if (table === 'changes' && row[eventAt] === restored) continue;
+        const kept = table === 'stores' ? row.with(positionAt, null) : row;
+        digest.update(`${JSON.stringify(kept.map(comparable))}\n`);
+      }
+      await handle(table, rows);
+      after = keyPartOf(table, last);
+    }
+  }
+  return digest.digest('hex');
+}
 
 const eventAt = copiedColumns.changes.indexOf('event');
 const restored = changeEvents.indexOf('backup-restored');
 const positionAt = copiedColumns.stores.indexOf('position');
 
-export class Digest {
-  /** One of each table, so that rows can come table by table or store by store. */
-  readonly #hashes = tables.map((table) => [table, createHash('sha256')] as const);
-  readonly #ofTable = new Map(this.#hashes);
-
-  /** The rows of a table come in the order of its key. */
-  add(table: Table, rows: readonly Row[]): void {
-    for (const row of rows) {
-      if (table === 'changes' && row[eventAt] === restored) continue;
-      this.#ofTable.get(table)?.update(`${JSON.stringify(kept(table, row))}\n`);
-    }
-  }
-
-  /** SHA-256 in hexadecimal. */
-  finish(): string {
-    const digest = createHash('sha256');
-    for (const [table, hash] of this.#hashes) digest.update(`${table} ${hash.digest('hex')}\n`);
-    return digest.digest('hex');
-  }
-}
-
-/**
- * What a restore keeps of a row: it adds changes, so the position of a store differs. Bytes become text, because each
- * engine returns them as another class.
- */
-function kept(table: Table, row: Row): Row {
-  return row.map((value, at) => {
-    if (table === 'stores' && at === positionAt) return null;
-    return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
-  });
-}
-
-/** All rows of a table, in the order of its key. */
-export async function* batchesOf(
-  storage: Pick<Target, 'read'>,
-  table: Table,
-): AsyncGenerator<readonly Row[]> {
-  for (let after: Row | undefined; ;) {
-    const rows = await storage.read(table, after, batchRows);
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    yield rows;
-    after = keyPartOf(table, last);
-  }
-}
-
-/** Reads all rows, and calls `handle` with each batch. Returns their digest. */
-export async function digestOf(
-  storage: Pick<Target, 'read'>,
-  handle?: (table: Table, rows: readonly Row[]) => Promise<void>,
-): Promise<string> {
-  const digest = new Digest();
-  for (const table of tables) {
-    for await (const rows of batchesOf(storage, table)) {
-      digest.add(table, rows);
-      await handle?.(table, rows);
-    }
-  }
-  return digest.finish();
+/** Bytes become text, because each engine returns them as another class. */
+function comparable(value: Row[number]): string | number | null {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
 }

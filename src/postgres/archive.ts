@@ -50,10 +50,15 @@ export async function openPostgresArchive(
     count: async (table) => Number(await aggregate(`SELECT count(*) FROM plant_store.${table}`)),
     read: (table, after, limit) => servers.any.read(readSql(table, after, limit), after ?? []),
     version: async () => String(await aggregate(versionSql)),
-    fill: (work) => withSession((session) => fillWith(session, work)),
+    snapshot: (work) =>
+      withSession((session) => transact(session, 'REPEATABLE READ READ ONLY', work)),
+    fill: (work) => withSession((session) => transact(session, 'READ COMMITTED', work)),
     [Symbol.asyncDispose]: () => servers.close(),
   };
 }
+
+/** To each node of a cluster, so that statements about a store see one snapshot. */
+const oneConnection = 'SET LOCAL citus.max_adaptive_executor_pool_size = 1';
 
 /** Changes with the version or the last user of any store. */
 const versionSql = `
@@ -69,7 +74,11 @@ function readSql(table: Table, after: Row | undefined, limit: number): Statement
     ${range} ORDER BY ${key} LIMIT ${limit}`;
 }
 
-async function fillWith<T>(session: Connection, work: (target: Target) => Promise<T>): Promise<T> {
+async function transact<T>(
+  session: Connection,
+  isolation: string,
+  work: (target: Target) => Promise<T>,
+): Promise<T> {
   const run = async ([{ text }, values]: Query) =>
     (await session.commandWithoutDeadline(text, values)).rows;
   const target: Target = {
@@ -81,7 +90,7 @@ async function fillWith<T>(session: Connection, work: (target: Target) => Promis
   const settings = await unlimitedSettings(session, 0);
   try {
     await session.command(
-      `BEGIN ISOLATION LEVEL READ COMMITTED; ${settings}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
+      `BEGIN ISOLATION LEVEL ${isolation}; ${settings}; ${oneConnection}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
     );
     const result = await work(target);
     await session.commandWithoutDeadline('COMMIT').catch((error: unknown) => {

@@ -51,6 +51,13 @@ export class SqliteArchive implements Archive, Target {
     return String(readPragma(this.#database, 'data_version'));
   }
 
+  async snapshot<T>(work: (source: Pick<Target, 'read'>) => Promise<T>): Promise<T> {
+    this.#try(() => this.#database.exec('BEGIN'));
+    const result = await work(this);
+    this.#try(() => this.#database.exec('ROLLBACK'));
+    return result;
+  }
+
   /** Not in WAL mode, because the WAL would become as large as the database. Disposing the archive rolls back. */
   async fill<T>(work: (target: Target) => Promise<T>): Promise<T> {
     this.#try(() => this.#database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE'));

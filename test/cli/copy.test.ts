@@ -120,7 +120,7 @@ describe('copy', () => {
       const printed = await runOk(['copy', '--from', from.url, '--to', to.url]);
       assert.match(
         printed,
-        / \(stores: 0, users: 0, plants: 0, changes: 0, idempotency_keys: 0, shares: 0, tokens: 0, webhooks: 0\)\./,
+        / \(stores: 0, changes: 0, users: 0, plants: 0, idempotency_keys: 0, shares: 0, tokens: 0, webhooks: 0\)\./,
       );
     }
   });

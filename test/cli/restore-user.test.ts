@@ -207,7 +207,7 @@ it('user restore refuses a time of which the log lacks changes, and who was remo
 
 it('user restore equals a model after random changes, while others write', (t) =>
   rounds(t, async (_round, seed) => {
-    const { storage, other, caller, alice, bob, plants, own, restore } = await scene(t);
+    const { storage, other, database, caller, alice, bob, plants, own, restore } = await scene(t);
     const random = seededRandom(seed);
     const below = (end: number) => Math.floor(random() * end);
     const manager = await caller('maria', 'manager');
@@ -221,7 +221,9 @@ it('user restore equals a model after random changes, while others write', (t) =
         () => plants.delete(by, id),
         () => plants.restore(by, id),
       ][below(4)];
-      await work?.().catch((error: unknown) => assert.ok(isProblem(error, 'id-taken'), `${error}`));
+      await work?.().catch((error: unknown) =>
+        assert.ok(isProblem(error, 'id-taken'), String(error)),
+      );
     };
     /** Alice's plants by id, and what all others have. */
     const state = async () => {
@@ -252,6 +254,7 @@ it('user restore equals a model after random changes, while others write', (t) =
       assert.deepEqual(after.others, others);
       await restore(undoSince, '--yes');
       assert.deepEqual((await state()).hers, changed);
+      assert.match(await runOk(['verify', '--database', database.url]), /^ok/);
     }
   }));
 

@@ -1,13 +1,13 @@
 /**
- * The commands about whole databases: migrate, backup, restore and copy.
+ * The commands about whole databases: migrate, backup, restore, verify and copy.
  */
 import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { tables } from '../../copy/archive.ts';
 import { Refusal } from '../../refusal.ts';
 import { displayName, fileOf, openArchive, openExisting, openStorage } from '../database.ts';
-import { examples, flag, parseDatabaseUrl } from '../options.ts';
-import { printed } from '../output.ts';
+import { examples, flag, keepChangesFlag, parseDatabaseUrl } from '../options.ts';
+import { failWith, printed } from '../output.ts';
 import { withProgress } from '../progress.ts';
 import { databaseCommand } from './command.ts';
 
@@ -60,6 +60,22 @@ export function addDatabaseCommands(plantStore: Command): void {
         const kept = previous && `\nThe previous database is kept at ${previous}.`;
         const text = `Restored ${file} to ${database}.${kept ?? ''}`;
         return { value: { database, file, previous }, text };
+      }),
+    );
+
+  databaseCommand(plantStore, 'verify', ['plant-store verify', 'plant-store verify --json'])
+    .description('compare a database, even while it is in use, with its log of changes')
+    .addOption(keepChangesFlag('set it as for "serve": with 0, there is no log to compare with'))
+    .action(
+      printed(async ({ database, keepChanges }) => {
+        const { verifyArchive } = await import('../../copy/verify.ts');
+        await using archive = await openArchive(database, { create: false });
+        const { digest, faults } = await withProgress('Verifying', 'rows', (onProgress) =>
+          verifyArchive(archive, keepChanges !== 0, onProgress),
+        );
+        if (faults.length > 0) failWith(1);
+        const text = `${faults.join('\n') || 'ok'}\nSHA-256: ${digest}`;
+        return { value: { sha256: digest, faults }, text };
       }),
     );
 
