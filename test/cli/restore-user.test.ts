@@ -45,7 +45,8 @@ async function scene(t: TestContext) {
 }
 
 it('user restore puts back what happened since a time, and is undone by a later one', async (t) => {
-  const { storage, alice, bob, carol, plants, create, own, restore, store } = await scene(t);
+  const { storage, alice, bob, carol, plants, create, own, restore, ...at } = await scene(t);
+  const { store, database } = at;
   await create(alice, 1, 2, 3, 4, 5, 6);
   await create(bob, 10, 11, 12);
   await create(carol, 20);
@@ -118,6 +119,7 @@ it('user restore puts back what happened since a time, and is undone by a later 
   await restore(done.undoSince, '--yes');
   assert.deepEqual(await own(alice), changed);
   assert.ok((await storage.log.history(alice, 2, 100))?.length === 4);
+  await runOk(['verify', '--database', database.url]);
 });
 
 it('user restore changes many plants in batches, between the writes of others', async (t) => {
@@ -140,6 +142,7 @@ it('user restore changes many plants in batches, between the writes of others', 
   assert.ok((await done).plants.every(({ outcome }) => outcome === 'restored'));
   assert.deepEqual(await own(alice), then);
   assert.ok(created > 0, `${created} plants were created meanwhile`);
+  await runOk(['verify', '--database', database.url]);
 });
 
 it('what is put back must be as it was shown, and counts for the quotas', async (t) => {
@@ -207,7 +210,7 @@ it('user restore refuses a time of which the log lacks changes, and who was remo
 
 it('user restore equals a model after random changes, while others write', (t) =>
   rounds(t, async (_round, seed) => {
-    const { storage, other, caller, alice, bob, plants, own, restore } = await scene(t);
+    const { storage, other, caller, alice, bob, plants, own, restore, ...at } = await scene(t);
     const random = seededRandom(seed);
     const below = (end: number) => Math.floor(random() * end);
     const manager = await caller('maria', 'manager');
@@ -229,7 +232,7 @@ it('user restore equals a model after random changes, while others write', (t) =
       const hers = new Map((await own(alice)).map((plant) => [plant.id, plant]));
       return { hers, others: all.filter(({ id }) => !hers.has(id)) };
     };
-    for (let at = 0; at < sizeOf({ usual: 2, long: 20 }); at++) {
+    for (let batch = 0; batch < sizeOf({ usual: 2, long: 20 }); batch++) {
       for (let count = 0; count < 60; count++) await change(below(4) === 0 ? bob : alice);
       const since = await moment();
       const { hers: before } = await state();
@@ -253,6 +256,7 @@ it('user restore equals a model after random changes, while others write', (t) =
       await restore(undoSince, '--yes');
       assert.deepEqual((await state()).hers, changed);
     }
+    await runOk(['verify', '--database', at.database.url]);
   }));
 
 test('a time is an age, or has the local offset or its own', (t) => {
