@@ -97,7 +97,7 @@ export async function differencesSince(
   return { since, plants: [...found.values()].filter(isDifferent) };
 }
 
-function isDifferent({ before, now }: Difference): boolean {
+export function isDifferent({ before, now }: Pick<Difference, 'before' | 'now'>): boolean {
   if (before === undefined || now === undefined) return true;
   return before.owner !== now.owner || textFields.some((field) => before[field] !== now[field]);
 }

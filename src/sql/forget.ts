@@ -24,7 +24,7 @@ const forgetSql = {
     UPDATE plant_store.changes SET left_crc = NULL
     WHERE changes.store = $1 AND changes.position = ANY ($2::bigint[])`,
   blankPlants: sql`
-    UPDATE plant_store.changes SET ${textFields.map((field) => `${field} = NULL`).join()}
+    UPDATE plant_store.changes SET is_restorable = 0, ${textFields.map((field) => `${field} = NULL`).join()}
     WHERE ${inRange} AND owner = $4 AND plant IS NOT NULL`,
   blankWebhooks: sql`
     UPDATE plant_store.changes SET tag = NULL

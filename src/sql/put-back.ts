@@ -2,7 +2,13 @@
  * Puts plants back as they were (log/differences.ts), on both engines, as changes of the operator.
  */
 import { plantEvents, type NewEntry } from '../log/change-log.ts';
-import type { Difference, Differences, PutBack, PutBackOutcome } from '../log/differences.ts';
+import {
+  isDifferent,
+  type Difference,
+  type Differences,
+  type PutBack,
+  type PutBackOutcome,
+} from '../log/differences.ts';
 import {
   plantOf,
   textColumns,
@@ -12,7 +18,7 @@ import {
   withTexts,
   type PlantRow,
 } from '../plants/fields.ts';
-import type { StoredPlant } from '../plants/plant-storage.ts';
+import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import { logSql } from './log.ts';
 import { sql, type Query } from './statement.ts';
 import { userSql } from './users.ts';
@@ -41,42 +47,54 @@ export const putBackWrites = {
         [logSql.findDeletions, [store, ids]],
         [userSql.remaining, [store, owners, since]],
       ],
-      decide([found, deletions, users]) {
+      decide([plantRows, deletions, users]) {
         const remaining = new Set(users.map(([user]) => user));
         const nowById = new Map(
-          found.map(([position, id, owner, ...texts]) => {
+          plantRows.map(([position, id, owner, ...texts]) => {
             return [id, { ...plantOf(id, owner, texts), position }];
           }),
         );
-        const deletionById = new Map(
-          deletions.map(([position, , , , id, owner]) => [id, { position, owner }]),
+        const deletedById = new Map(
+          deletions.map(([position, , , , id, owner, ...texts]) => {
+            return [id, { ...plantOf(id, owner, texts), position }];
+          }),
         );
         const result: PutBack[] = [];
-        const entries: NewEntry[] = [];
+        const steps: { entry: NewEntry; after: OwnedPlant | undefined }[] = [];
+        const add = (entry: NewEntry, found: OwnedPlant | undefined, after?: OwnedPlant) => {
+          const own = { ...entry, owner: found?.owner, left: after };
+          steps.push({ entry: withTexts(own, (field) => found?.[field]), after });
+        };
         for (const difference of plants) {
           const { id, before, now: shown } = difference;
           const now = nowById.get(id);
-          const last = now ?? deletionById.get(id);
-          const outcome = outcomeOf(difference, now, last?.owner, remaining);
+          const deleted = deletedById.get(id);
+          const outcome = outcomeOf(difference, now, (now ?? deleted)?.owner, remaining);
           const texts = { now: shown && textsOf(shown), before: before && textsOf(before) };
           result.push({ id, outcome, ...texts });
           const event = plantEvents.find((each) => each === outcome);
-          if (event === undefined) continue;
-          const { position: previous } = last ?? {};
-          const own = { event, plant: id, previous, owner: now?.owner, left: before };
-          entries.push(withTexts(own, (field) => now?.[field]));
+          if (event === 'restored' && deleted !== undefined) {
+            // As it was deleted, and from there as it was before.
+            add({ event, plant: id, previous: deleted.position }, undefined, deleted);
+            const next = deleted.owner === before?.owner ? 'updated' : 'moved';
+            if (isDifferent({ before, now: deleted })) {
+              add({ event: next, plant: id, continues: true }, deleted, before);
+            }
+          } else if (event !== undefined) {
+            add({ event, plant: id, previous: now?.position }, now, before);
+          }
         }
         if (isTrial) return { result };
-        const ended = entries.flatMap(({ event, previous }) =>
+        const ended = steps.flatMap(({ entry: { event, previous } }) =>
           event === 'restored' ? (previous ?? []) : [],
         );
         return {
           result,
-          entries,
+          entries: steps.map(({ entry }) => entry),
           writes: (positions) => [
-            ...entries.map(({ plant, left }, at): Query => {
-              if (left === undefined) return [putBackSql.delete, [store, plant]];
-              const values = [left.owner, positions[at], ...textValues(left)];
+            ...steps.map(({ entry: { plant }, after }, at): Query => {
+              if (after === undefined) return [putBackSql.delete, [store, plant]];
+              const values = [after.owner, positions[at], ...textValues(after)];
               return [putBackSql.set, [store, plant, ...values]];
             }),
             [logSql.endDeletions, [store, ended]],

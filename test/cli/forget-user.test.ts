@@ -75,6 +75,7 @@ it('user forget blanks every text of a removed user, and followers see no gap', 
     await runOk(forget),
     /^Forgot user Secret Zoë of store main\. Their texts can still be in/,
   );
+  assert.match(await runOk(['verify', '--database', database.url]), /^ok/);
   assert.doesNotMatch(await dumpOf(database.url), /secret|Zoë/i);
   assert.match((await run(forget)).stderr, /Store main has no user Secret Zoë/);
   await nextOf(bob, next);

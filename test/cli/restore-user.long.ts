@@ -1,2 +1,1 @@
-/** `user restore` after more random changes: 20 times in each round. */
-import './restore-user.test.ts';
+await import('./restore-user.test.ts');
