@@ -247,10 +247,12 @@ describe('doctor finds', () => {
     const { folder, url } = await database(t);
     chownSync(folder, nobody, nobody);
     assert.deepEqual([...(await troubles(url)).keys()], ['file']);
-    assert.match(
-      (await troubles(url, unprivileged)).get('file')?.detail ?? '',
-      /^Cannot (write|read)/,
-    );
+    const byOwner = await troubles(url, unprivileged);
+    assert.match(byOwner.get('file')?.detail ?? '', /^Cannot write to/);
+    chmodSync(folder, 0o700);
+    chownSync(folder, 0, 0);
+    const hidden = await troubles(url, unprivileged);
+    assert.match(hidden.get('file')?.fix ?? '', /^Run doctor as root/);
   });
 
   it('memory, a full disk and a mounted file', { skip: cannotHaveHosts() }, async (t) => {
