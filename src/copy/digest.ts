@@ -21,7 +21,10 @@ export async function digestOf(
       const last = rows.at(-1);
       if (last === undefined) break;
       for (const row of rows) {
-        if (!isOfRestore(table, row)) digest.update(`${JSON.stringify(comparable(table, row))}\n`);
+        // A restore adds such a change, which raises the position of its store.
+        if (table === 'changes' && row[eventAt] === restored) continue;
+        const kept = table === 'stores' ? row.with(positionAt, null) : row;
+        digest.update(`${JSON.stringify(kept.map(comparable))}\n`);
       }
       await handle(table, rows);
       after = keyPartOf(table, last);
@@ -34,15 +37,7 @@ const eventAt = copiedColumns.changes.indexOf('event');
 const restored = changeEvents.indexOf('backup-restored');
 const positionAt = copiedColumns.stores.indexOf('position');
 
-/** A restore adds such a change, which raises the position of its store. */
-function isOfRestore(table: Table, row: Row): boolean {
-  return table === 'changes' && row[eventAt] === restored;
-}
-
 /** Bytes become text, because each engine returns them as another class. */
-function comparable(table: Table, row: Row): Row {
-  return row.map((value, at) => {
-    if (table === 'stores' && at === positionAt) return null;
-    return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
-  });
+function comparable(value: Row[number]): string | number | null {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value;
 }

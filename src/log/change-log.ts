@@ -3,11 +3,11 @@
  * the transaction that makes it, so that the log and the store always agree.
  *
  * A change to a plant has what was there before. What is there after it is what the next change to that plant found, or
- * the plant itself. So a create costs no second copy of its text, but only a checksum of it.
+ * the plant itself. So a create costs no second copy of its text, but only a checksum, which shows whether they still agree
+ * (verify.ts).
  */
-import { crc32 } from 'node:zlib';
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
-import { textValues, type TextField, type Texts } from '../plants/fields.ts';
+import type { TextField, Texts } from '../plants/fields.ts';
 import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
@@ -62,13 +62,8 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   continues?: boolean | undefined;
   /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
-  /** `leftCrc` of the plant after the change. */
-  left?: number | undefined;
-}
-
-/** The checksum of a plant, for `verify` (copy/verify.ts). No text has a line break. */
-export function leftCrc(plant: OwnedPlant): number {
-  return crc32([plant.id, plant.owner, ...textValues(plant)].join('\n'));
+  /** The plant after the change. */
+  left?: OwnedPlant | undefined;
 }
 
 /** A change with its place. */

@@ -7,7 +7,7 @@
  * include the effects of all changes before it in its transaction: a group has the outcomes of its changes one by one.
  */
 import { canChange, type ChangeReach, type Identified } from '../access/access.ts';
-import { leftCrc, type LogEntry, type PlantEvent } from '../log/change-log.ts';
+import type { LogEntry, PlantEvent } from '../log/change-log.ts';
 import { idInUse, idTaken } from '../problem.ts';
 import type { Change, ChangeKind, ChangeResults, Creation, OfPlant, Update } from './changes.ts';
 import { assertCondition } from './entity-tag.ts';
@@ -97,8 +97,7 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   // The history of a plant begins with its creation, even if its id was used before.
   const previous = event === 'restored' ? endedDeletion : before?.position;
   const owner = before?.owner;
-  const left = after && leftCrc(after);
-  const own = { position, previous, event, by, request, plant: id, owner, left };
+  const own = { position, previous, event, by, request, plant: id, owner, left: after };
   const entry = withTexts(own, (field) => before?.[field]);
   return { result, effect: { ...effect, entry } };
 }

@@ -9,7 +9,7 @@ import {
   type Author,
   type UserStorage,
 } from '../access/user-storage.ts';
-import { leftCrc, type NewEntry } from '../log/change-log.ts';
+import type { NewEntry } from '../log/change-log.ts';
 import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
 import { sql, type Query, type Row } from './statement.ts';
@@ -256,7 +256,7 @@ export const userWrites = {
             previous,
             owner,
             ...textsOf(plantOf(plant, owner, texts)),
-            left: leftCrc(plantOf(plant, to, texts)),
+            left: plantOf(plant, to, texts),
           })),
         };
       },

@@ -36,7 +36,7 @@ const damages: readonly (readonly [title: string, sql: string, fault: RegExp])[]
   [
     'an owner who is missing',
     `UPDATE plants SET owner = 99 WHERE store = $s AND id = 1`,
-    /^plant 1: its user 99 is missing/,
+    /^plants 99: the user is missing/,
   ],
   [
     'two plants',
@@ -95,14 +95,14 @@ const damages: readonly (readonly [title: string, sql: string, fault: RegExp])[]
   [
     'its event, to none',
     `UPDATE changes SET event = 99 WHERE store = $s AND plant = 1 AND event = 1`,
-    /^plant 1, position \d+: its event/,
+    /^plant 1, position \d+: the event/,
   ],
   [
     'the last id',
     `UPDATE stores SET last_id = 3 WHERE store = $s`,
     /^plant \d+, position \d+: the last id/,
   ],
-  ['the last user', `UPDATE stores SET last_user = 1 WHERE store = $s`, /^user 2: the last user/],
+  ['the last user', `UPDATE stores SET last_user = 1 WHERE store = $s`, /^users 2: the last user/],
   [
     'the position, higher',
     `UPDATE stores SET position = position + 1 WHERE store = $s`,
@@ -113,41 +113,29 @@ const damages: readonly (readonly [title: string, sql: string, fault: RegExp])[]
     `UPDATE stores SET position = 10 WHERE store = $s`,
     /^position 10: the log does not end here/,
   ],
-  [
-    'a share that is deleted',
-    `DELETE FROM shares WHERE store = $s`,
-    /^share of user 1 with bob: it is missing/,
-  ],
-  [
-    'its access',
-    `UPDATE shares SET access = 'read' WHERE store = $s`,
-    /^share of user 1 with bob: differs/,
-  ],
+  ['a share that is deleted', `DELETE FROM shares WHERE store = $s`, /^shares 1 bob: missing/],
+  ['its access', `UPDATE shares SET access = 'read' WHERE store = $s`, /^shares 1 bob: differs/],
   [
     'a share that had ended',
     `INSERT INTO shares (store, owner, user_name, access, since) VALUES ($s, 1, 'dora', 'read', 0)`,
-    /^share of user 1 with dora: differs/,
+    /^shares 1 dora: differs/,
   ],
-  ['a role', `UPDATE users SET role = 'manager' WHERE store = $s AND id = 2`, /^user 2: differs/],
+  ['a role', `UPDATE users SET role = 'manager' WHERE store = $s AND id = 2`, /^users 2: differs/],
   [
     'a user who was removed',
     `UPDATE users SET role = 'member' WHERE store = $s AND name = 'carol'`,
-    /^user \d: differs/,
+    /^users \d: differs/,
   ],
-  [
-    'a user who is deleted',
-    `DELETE FROM users WHERE store = $s AND id = 2`,
-    /^user 2: it is missing/,
-  ],
+  ['a user who is deleted', `DELETE FROM users WHERE store = $s AND id = 2`, /^users 2: missing/],
   [
     'a token that was revoked',
     `UPDATE tokens SET revoked_at = NULL WHERE store = $s AND user_id = 1`,
-    /^token \w+-\w+: differs/,
+    /^tokens \w+-\w+: differs/,
   ],
   [
     'the scopes of a token',
     `UPDATE tokens SET scopes = 'users:write' WHERE store = $s AND user_id = 2`,
-    /^token \w+-\w+: differs/,
+    /^tokens \w+-\w+: differs/,
   ],
   [
     'a deletion that could be restored',
