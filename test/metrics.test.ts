@@ -9,12 +9,13 @@ import { describe, test, type TestContext } from 'node:test';
 import { textOf } from '../src/metrics/metrics.ts';
 import { backupName } from '../src/sqlite/backup-folder.ts';
 import { call } from './support/app.ts';
-import { startWithCertificate } from './support/service.ts';
 import { run, runOk, serve, type Service } from './support/command.ts';
 import { databaseFile } from './support/database.ts';
 import { listen } from './support/listen.ts';
 import { without } from './support/programs.ts';
 import { exchange } from './support/raw.ts';
+import { startReceiver } from './support/receiver.ts';
+import { startService, startWithCertificate } from './support/service.ts';
 import { it, storageOf, testDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
@@ -32,6 +33,10 @@ async function scrape(service: Service): Promise<{ text: string; metrics: Metric
     const end = line.lastIndexOf(' ');
     return [line.slice(0, end), Number(line.slice(end))] as const;
   });
+  assert.ok(
+    values.every(([, value]) => !Number.isNaN(value)),
+    text,
+  );
   return { text, metrics: Object.fromEntries(values) };
 }
 
@@ -57,7 +62,7 @@ async function startMeasured(t: TestContext, ...args: readonly string[]) {
   const service = await serve(t, ['--database', url, '--metrics-port', '0', ...args]);
   const send = (method: string, path: string, options = {}) =>
     call(`${service.address}${path}`, method, { token, ...options });
-  return { service, send, port: Number(new URL(service.address).port) };
+  return { service, send, url, port: Number(new URL(service.address).port) };
 }
 
 it('metrics: counts requests, refusals and commits, and measures the storage', async (t) => {
@@ -144,6 +149,27 @@ describe('serve --metrics-port', () => {
     assert.equal((await fetch(`${service.address}/metrics`)).status, 404);
     const other = await serve(t, ['--database', databaseFile(t).url]);
     assert.doesNotMatch(other.output(), /Metrics/);
+  });
+
+  test('estimates how many rows there are', async (t) => {
+    const { service } = await startService(t, { plants: 20_000, args: ['--metrics-port', '0'] });
+    const { plant_store_plants: plants = 0 } = (await scrape(service)).metrics;
+    assert.ok(plants > 12_000 && plants < 30_000, `${plants}`);
+  });
+
+  test('shows messages to webhooks in progress, and how late they were', async (t) => {
+    const receiver = await startReceiver(t);
+    receiver.respond = () => {}; // it hangs
+    const { service, send, url } = await startMeasured(t, '--webhook-networks', '127.0.0.1');
+    const scopes = ['--scope', 'webhooks:write,plants:read'];
+    const token = await runOk(['token', 'create', 'alice', '--database', url, ...scopes]);
+    const created = await send('POST', '/webhooks', { token, json: { url: receiver.url } });
+    assert.equal(created.status, 201);
+    await send('POST', '/plants', { json: { name: 'Fern' } });
+    await receiver.get(0);
+    const metrics = await untilHas(service, 'plant_store_webhooks_sending{worker="1"}', 1);
+    const lag = metrics['plant_store_webhook_lag_seconds{worker="1"}'] ?? -1;
+    assert.ok(lag >= 0 && lag < 30, `${lag} s`);
   });
 
   test('shows when the certificate ends', async (t) => {

@@ -16,10 +16,7 @@ for (const folder of ['dist', 'dist-client']) rmSync(folder, { recursive: true, 
 for (const project of ['build', 'build.browser', 'build.client', 'build.client-cjs']) {
   execFileSync('tsc', ['--project', `tsconfig.${project}.json`], { stdio: 'inherit' });
 }
-for (const storage of ['sqlite', 'postgres']) {
-  cpSync(`src/${storage}/migrations`, `dist/${storage}/migrations`, { recursive: true });
-}
-for (const file of globSync('web/**/*.{css,png,webmanifest}', { cwd: 'src' }))
+for (const file of globSync(['**/*.sql', 'web/**/*.{css,png,webmanifest}'], { cwd: 'src' }))
   cpSync(`src/${file}`, `dist/${file}`);
 const pages = { index: readFileSync('src/web/index.html', 'utf8'), reference: referencePage() };
 for (const [name, text] of Object.entries(pages)) {

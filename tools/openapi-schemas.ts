@@ -209,6 +209,11 @@ const Token = Type.Object(
       ),
     ),
     invitation: Invitation,
+    lastBackup: Type.Optional(
+      Time(
+        'For managers, if the service makes backups: when the last one began that was restored and compared. Absent if there is none yet.',
+      ),
+    ),
   },
   {
     description:

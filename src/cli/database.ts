@@ -6,6 +6,7 @@ import type { Archive } from '../copy/archive.ts';
 import { Problem } from '../problem.ts';
 import type { PostgresStorage } from '../postgres/storage.ts';
 import { NoDatabase, Refusal, UsageError } from '../refusal.ts';
+import type { Check } from '../shared/finding.ts';
 import type { SqliteStorage } from '../sqlite/storage.ts';
 import type { Storage } from '../storage.ts';
 import { printError } from './output.ts';
@@ -72,6 +73,13 @@ export async function openArchive(
     // A copy opens two databases, so the message shows which one failed.
     throw new Refusal(`${displayName(url)}: ${reason}`, { cause: error });
   });
+}
+
+/** The checks of `plant-store doctor`. What they open is closed with the resources. */
+export async function openChecks(url: string, resources: AsyncDisposableStack): Promise<Check[]> {
+  if (isFile(url)) return (await import('../sqlite/doctor.ts')).fileChecks(fileOf(url), resources);
+  const { serverChecks } = await import('../postgres/doctor.ts').catch(refuseMissing('pg'));
+  return serverChecks(url, resources);
 }
 
 /** A name of the database for messages: an absolute path, or an address without its password. */

@@ -13,6 +13,7 @@ import { addShareCommands } from './admin/shares.ts';
 import { addTokenCommands } from './admin/tokens.ts';
 import { addUserCommands } from './admin/users.ts';
 import { addCompletionCommands } from './completion.ts';
+import { addDoctorCommand } from './doctor/doctor.ts';
 import { examples } from './options.ts';
 import { failWith, io, printError, runWith, type Io } from './output.ts';
 import { addMcpCommand } from './mcp.ts';
@@ -65,6 +66,7 @@ export function program() {
   addAccessCommand(plantStore);
   addLogCommand(plantStore);
   addDatabaseCommands(plantStore);
+  addDoctorCommand(plantStore);
   addPlantsCommands(plantStore);
   addMcpCommand(plantStore);
   addAccountCommands(plantStore);

@@ -124,6 +124,8 @@ export interface Token {
   /** The latest expiry of a token that takes its place. Absent if it is that of the token. Of an invitation: when the tokens that it creates expire. Absent if they do not. */
   renewableUntil?: string;
   invitation?: Invitation;
+  /** For managers, if the service makes backups: when the last one began that was restored and compared. Absent if there is none yet. */
+  lastBackup?: string;
 }
 
 /** The token to create. Without a body, it grants the same as the token of the request. A JSON object with the fields scopes, expiresAt, renewableUntil, label and invitation. */

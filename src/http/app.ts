@@ -35,7 +35,7 @@ import { Lists } from './response/send-list.ts';
 import { createLimitedServer, type ServerFactory } from './server/create.ts';
 import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
-import { tokenRoutes } from './routes/tokens.ts';
+import { tokenRoutes, type LastBackup } from './routes/tokens.ts';
 import { validateRequests } from './request/validation.ts';
 import { watchWrites } from './routes/write-health.ts';
 import { userRoutes } from './routes/users.ts';
@@ -67,6 +67,8 @@ export interface AppOptions {
   createServer?: ServerFactory | undefined;
   /** Sends to webhooks. Without it, users cannot create any. */
   webhooks?: Sender | undefined;
+  /** Resolves to when the last verified backup was begun. Without it, the service makes none. */
+  lastBackup?: LastBackup;
   /** Limits on the requests of a token or an address; none by default. */
   limits?: Limits;
   /** Once aborted, the service is not ready, and each connection closes after its next response. */
@@ -143,8 +145,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
 /** Adds every route. tools/openapi.ts uses it too: openapi.json describes the routes that have a schema. */
 export function addRoutes(
   app: FastifyInstance,
-  { storage, log, baseUrl, limits = {}, verifier, signOn, webhooks, stopping }: AppOptions,
+  { storage, log, baseUrl, limits = {}, verifier, signOn, webhooks, ...options }: AppOptions,
 ): Authentication {
+  const { lastBackup, stopping } = options;
   const uses = new TokenUses(storage.identity);
   stopping.addEventListener('abort', () => void uses.flush());
   app.addHook('onClose', () => uses.close());
@@ -171,7 +174,7 @@ export function addRoutes(
   });
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch });
   shareRoutes(app, routeOptions);
-  tokenRoutes(app, routeOptions);
+  tokenRoutes(app, routeOptions, lastBackup);
   userRoutes(app, routeOptions);
   webhookRoutes(app, routeOptions, webhooks);
   healthRoutes(app, storage, writeFailure, stopping);

@@ -60,17 +60,19 @@ export const gauges = {
 /** Upper bounds of the buckets of a histogram, in seconds. Another bucket has the rest. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const newHistogram = () => new Float64Array(bounds.length + 2);
-/** By method, status and route, which are from short lists: no client can add many. */
-const requests = new Map<string, Float64Array>();
-const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** By route, and then by method and status as one number. No client can add many. */
+const requests = new Map<string, Map<number, Float64Array>>();
+const methods = ['_OTHER', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const refusals = new Map(Object.keys(problemKinds).map((kind) => [kind, 0]));
 const commits = newHistogram();
 let committedWrites = 0;
 
 export function countRequest(method: string, route: string, status: number, ms: number): void {
-  const key = `${methods.includes(method) ? method : '_OTHER'} ${route} ${status}`;
-  const histogram = requests.get(key) ?? newHistogram();
-  requests.set(key, histogram);
+  const ofRoute = requests.get(route) ?? new Map<number, Float64Array>();
+  if (ofRoute.size === 0) requests.set(route, ofRoute);
+  const key = Math.max(methods.indexOf(method), 0) * 1_000 + status;
+  let histogram = ofRoute.get(key);
+  if (histogram === undefined) ofRoute.set(key, (histogram = newHistogram()));
   add(histogram, ms);
 }
 
@@ -86,10 +88,10 @@ export function countCommit(writes: number, sinceMs: number): void {
 }
 
 function add(histogram: Float64Array, ms: number): void {
-  const bucket = bounds.findIndex((bound) => ms <= bound * 1_000);
-  const at = bucket === -1 ? bounds.length : bucket;
+  let at = 0;
+  while (ms > (bounds[at] ?? Infinity) * 1_000) at++;
   histogram[at] = (histogram[at] ?? 0) + 1;
-  histogram[bounds.length + 1] = (histogram.at(-1) ?? 0) + ms / 1_000;
+  histogram[bounds.length + 1] = (histogram[bounds.length + 1] ?? 0) + ms / 1_000;
 }
 
 /** Node measures the time between two runs of a timer, which is this long if nothing delays it. */
@@ -113,11 +115,12 @@ export function processSeries(worker: number): Series[] {
   delays.reset();
   for (const [kind, count] of refusals)
     series.push(['plant_store_refusals_total', count, { kind }]);
-  for (const [key, histogram] of requests) {
-    const [http_request_method = '', http_route = '', http_response_status_code = ''] =
-      key.split(' ');
-    const labels = { http_request_method, http_route, http_response_status_code };
-    series.push(['http_server_request_duration_seconds', [...histogram], labels]);
+  for (const [http_route, ofRoute] of requests) {
+    for (const [key, histogram] of ofRoute) {
+      const http_request_method = methods[Math.floor(key / 1_000)] ?? '';
+      const labels = { http_request_method, http_route, http_response_status_code: key % 1_000 };
+      series.push(['http_server_request_duration_seconds', [...histogram], labels]);
+    }
   }
   return series.map(([name, value, labels]) => [name, value, { ...labels, worker }]);
 }

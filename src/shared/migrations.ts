@@ -5,6 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { Refusal } from '../refusal.ts';
+import type { Finding } from './finding.ts';
 
 interface Migration {
   sql: string;
@@ -73,6 +74,15 @@ export class Migrations {
   refuseNewer(schema: Schema, name: string): void {
     this.refuseUnusable(schema, name);
     if (schema.version > this.newest) throw this.#newerSchema(schema.version, name);
+  }
+
+  /** For the database `name`. Throws Refusal if this program must not use it. */
+  findingOf(schema: Schema, name: string): Finding {
+    const { version } = schema;
+    this.refuseUnusable(schema, name);
+    if (version === 0) throw new Refusal(`${name} has no tables. Choose another database.`);
+    const detail = `it has schema ${version} of ${this.newest}`;
+    return [version < this.newest ? 'warn' : 'ok', detail, 'npx plant-store migrate'];
   }
 
   #newerSchema(version: number, name: string): Refusal {

@@ -13,11 +13,13 @@ import {
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { digestOf } from '../copy/digest.ts';
 import { logWrites } from '../sql/log.ts';
 import { retentionWrites } from '../sql/retention.ts';
 import { perform } from './tables/statements.ts';
 import { Refusal } from '../refusal.ts';
 import { openDatabase, walLimitBytes } from './file/open.ts';
+import { SqliteArchive } from './archive.ts';
 import { Connection } from './connection.ts';
 import { prepare, readPragma } from './driver.ts';
 import { primaryCode, refusalFor, resultCode, writingRefusal } from './errors.ts';
@@ -37,8 +39,8 @@ import { rewriteWal } from './file/rewrite-wal.ts';
 /** Called after each step with the number of pages copied, and the total. */
 type OnProgress = (done: number, total: number) => void;
 
-/** Pages that each step copies: 16 MiB at the default page size of 4 KiB. */
-const stepPages = 4_096;
+/** Pages that each step copies: 1 MiB at the default page size of 4 KiB. */
+const stepPages = 256;
 
 /** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
 const optionalTables = [
@@ -64,17 +66,34 @@ export async function backupDatabase(
     refuseLeftovers(file);
     using partial = new TemporaryFile(file);
     using source = openDatabase(path, { create: false, migrates: false });
+    const isOlder = readSchema(source).version < migrations.newest;
     const pageBytes = Number(readPragma(source, 'page_size'));
     await copy(source, path, partial.path, (done, total) => {
       refuseFullDisk(dirname(file), (2 * total - done) * pageBytes); // it is also restored
       refuseFullDisk(dirname(path), 0); // while a snapshot is read, the WAL only grows
       onProgress(done, total);
     });
-    await restoreDatabase(partial.path, partial.path + restoredSuffix, () => {});
+    const restored = partial.path + restoredSuffix;
+    await restoreDatabase(partial.path, restored, () => {});
+    // The restored file has columns that an older schema lacks.
+    if (!isOlder) await refuseDifference(partial.path, restored);
     publishFile(partial.path, file);
   } catch (error) {
     throw writingRefusal(error, file);
   }
+}
+
+/** Throws Refusal unless both files have the same rows, apart from what a restore adds. */
+async function refuseDifference(file: string, restored: string): Promise<void> {
+  const digests = new Set<string>();
+  for (const path of [file, restored]) {
+    await using archive = new SqliteArchive(path, { create: false });
+    digests.add(await digestOf(archive, async () => {}));
+  }
+  if (digests.size > 1) {
+    throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
+  }
+  convertToSingleFile(file);
 }
 
 /** Throws Refusal unless the folder has this space, and some for what the service writes meanwhile. */
@@ -226,8 +245,10 @@ async function copy(
     source.prepare('SELECT count(*) FROM sqlite_schema').get();
     const total = await backup(source, file, {
       rate: stepPages,
-      progress: ({ totalPages, remainingPages }) =>
-        onProgress(totalPages - remainingPages, totalPages),
+      progress: ({ totalPages, remainingPages }) => {
+        syncFile(file); // a sync of the service would wait for one of the whole file
+        onProgress(totalPages - remainingPages, totalPages);
+      },
     });
     source.exec('ROLLBACK');
     onProgress(total, total);

@@ -34,6 +34,14 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     const options = ['--backup-every', '1s', '--backup-keep', '2', '--backup-heartbeat', heartbeat];
     const service = await serve(t, ['--database', url, '--backup-dir', folder, ...options]);
     await until('four backups', () => beats.length >= 4);
+    for (const [role, at] of [
+      ['manager', 'string'],
+      ['member', 'undefined'],
+    ] as const) {
+      const token = await runOk(['token', 'create', role, '--role', role, '--database', url]);
+      const { json } = await call(`${service.address}/token`, 'GET', { token });
+      assert.equal(typeof (json as { lastBackup?: unknown }).lastBackup, at, role);
+    }
     assert.equal(await service.stop(), 0);
 
     const names = beats.map((files) => files.filter((name) => name !== lock));
@@ -89,6 +97,27 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     await until('the backup is verified', () => countVerified(second) > 0);
     assert.deepEqual(readdirSync(folder), [...backupsIn(folder), lock]);
     await second.stop();
+  });
+
+  it('gives no name to a copy that differs from what was restored from it', async (t) => {
+    const { path, url } = databaseFile(t);
+    await fill(path, 20_000);
+    const folder = tempFolder(t);
+    const options = ['--database', url, '--backup-every', '1h', '--backup-dir', folder];
+    const service = await serve(t, options);
+    const resume = await pauseBackup(service, folder, /-restored\.partial-[\da-f-]{36}$/);
+    const copy = readdirSync(folder).find((name) => /\.partial-[\da-f-]{36}$/.test(name)) ?? '';
+    const altered = join(folder, copy);
+    const bytes = readFileSync(altered);
+    // Of plants in the first pages, which were restored already.
+    const changed = bytes.toString('latin1', 0, 2 ** 19).replaceAll(latin1('🌱'), latin1('🌲'));
+    bytes.write(changed, 'latin1');
+    writeFileSync(altered, bytes);
+    resume();
+    await until('it fails', () => service.log().includes('"msg":"backup failed"'));
+    assert.match(service.log(), /The copy has changed since it was made\. Check the disk/);
+    assert.deepEqual(readdirSync(folder), [lock]);
+    await service.stop();
   });
 
   it(
@@ -155,6 +184,10 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
   });
 });
 
+function latin1(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
 function countVerified(service: Service): number {
   return service.log().split('"msg":"backup verified"').length - 1;
 }
@@ -164,11 +197,15 @@ function backupsIn(folder: string): string[] {
   return names.filter((name) => name.endsWith('Z.backup')).toSorted();
 }
 
-/** Stops the process of the backup while it copies. Returns a function that lets it continue. */
-async function pauseBackup({ child }: Service, folder: string): Promise<() => void> {
+/** Stops the process of the backup while it writes such a file. Returns a function that lets it continue. */
+async function pauseBackup(
+  { child }: Service,
+  folder: string,
+  file = /^[^.]*\.backup\.partial-[\da-f-]{36}$/,
+): Promise<() => void> {
   const hasBegun = () =>
     readdirSync(folder).some(
-      (name) => /-[\da-f]{12}$/.test(name) && statSync(join(folder, name)).size > 0,
+      (name) => file.test(name) && statSync(join(folder, name)).size > 2 ** 20,
     );
   await until('a backup is in progress', hasBegun);
   const [pid] = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ');

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { it, type TestContext } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from 'pg';
 import { call } from '../support/app.ts';
@@ -19,13 +19,10 @@ import { startWithCertificate } from '../support/service.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
-const skip = without('prometheus');
 const clients = 8;
 
-it(
-  'Prometheus sees replicas die and return, and the alerts of a database fire and clear',
-  { skip },
-  async (t) => {
+describe('Prometheus', { skip: without('prometheus'), concurrency: true }, () => {
+  it('sees replicas die and return, and the alerts of a database fire and clear', async (t) => {
     const server = await PostgresServer.make();
     t.after(() => server[Symbol.asyncDispose]());
     const database = ['--database', server.url()];
@@ -101,66 +98,76 @@ it(
       falls.map(([, times]) => times),
       [1, 1, 1],
     );
-  },
-);
+  });
 
-it(
-  'Prometheus sees workers die and return, and the alerts of a disk and a certificate fire and clear',
-  { skip: skip || without('mount', 'openssl') },
-  async (t) => {
-    const disk = mountDisk(t, '1100m');
-    if (disk === undefined) return t.skip('a small disk cannot be mounted here: it takes root');
-    const database = ['--database', `sqlite:${join(disk, 'plants.db')}`];
-    const token = await runOk(['token', 'create', 'alice', ...database]);
-    const [port, tlsPort] = [await freePort(), await freePort()];
-    const [instance, tlsInstance] = [`127.0.0.1:${port}`, `127.0.0.1:${tlsPort}`];
-    const service = await serve(t, [...database, '--workers', '2', '--metrics-port', String(port)]);
-    const tls = await startWithCertificate(t, { args: ['--metrics-port', String(tlsPort)] });
-    const prometheus = await Prometheus.start(t, [port, tlsPort]);
-    startLoad(t, [service.address], token);
-    const areSeen = async () => {
-      const rates = await prometheus.query(
-        `rate(plant_store_commit_writes_total{instance="${instance}"}[10s]) > 0`,
+  it(
+    'sees workers die and return, and the alerts of disks and a certificate fire and clear',
+    { skip: without('mount', 'openssl', 'ps') },
+    async (t) => {
+      const [disk, backups] = [mountDisk(t, '1100m'), mountDisk(t, '1m')];
+      if (disk === undefined || backups === undefined)
+        return t.skip('a small disk cannot be mounted here: it takes root');
+      const database = ['--database', `sqlite:${join(disk, 'plants.db')}`];
+      const token = await runOk(['token', 'create', 'alice', ...database]);
+      const [port, tlsPort] = [await freePort(), await freePort()];
+      const [instance, tlsInstance] = [`127.0.0.1:${port}`, `127.0.0.1:${tlsPort}`];
+      const settings = (own: number, folder: string) =>
+        `--metrics-port ${own} --backup-every 10s --backup-dir ${folder}`.split(' ');
+      const args = [...database, '--workers', '2', ...settings(port, backups)];
+      const service = await serve(t, args);
+      const tls = await startWithCertificate(t, { args: settings(tlsPort, tempFolder(t)) });
+      const prometheus = await Prometheus.start(t, [port, tlsPort], (rules) =>
+        rules.replace('offset 26h', 'offset 15s'),
       );
-      return new Set(rates.map(([{ worker }]) => worker)).isSupersetOf(new Set(['1', '2']));
-    };
-    await until('both workers are seen', areSeen);
+      startLoad(t, [service.address], token);
+      const areSeen = async () => {
+        const rates = await prometheus.query(
+          `rate(plant_store_commit_writes_total{instance="${instance}"}[10s]) > 0`,
+        );
+        return new Set(rates.map(([{ worker }]) => worker)).isSupersetOf(new Set(['1', '2']));
+      };
+      await until('both workers are seen', areSeen);
 
-    const dead = processesOf(service)[1] ?? 0;
-    process.kill(dead, 'SIGKILL');
-    await until('a new worker replaces it', () => {
-      const now = processesOf(service);
-      return now.length === 2 && !now.includes(dead);
-    });
-    await until('both workers are seen', areSeen);
-    for (const pid of processesOf(service)) process.kill(pid, 'SIGSTOP');
-    await prometheus.fires('PlantStoreDown', instance);
-    for (const pid of processesOf(service)) process.kill(pid, 'SIGCONT');
-    await prometheus.clears('PlantStoreDown', instance);
+      await prometheus.fires('PlantStoreBackupTooOld', instance);
+      spawnSync('mount', ['-o', 'remount,size=200m', backups]);
+      await prometheus.clears('PlantStoreBackupTooOld', instance);
 
-    const filler = join(disk, 'filler');
-    writeFileSync(filler, Buffer.alloc(200e6));
-    await prometheus.fires('PlantStoreDiskFilling', instance);
-    rmSync(filler);
-    await prometheus.clears('PlantStoreDiskFilling', instance);
+      const dead = workersOf(service)[1] ?? 0;
+      process.kill(dead, 'SIGKILL');
+      await until('a new worker replaces it', () => {
+        const now = workersOf(service);
+        return now.length === 2 && !now.includes(dead);
+      });
+      await until('both workers are seen', areSeen);
+      for (const pid of workersOf(service)) process.kill(pid, 'SIGSTOP');
+      await prometheus.fires('PlantStoreDown', instance);
+      for (const pid of workersOf(service)) process.kill(pid, 'SIGCONT');
+      await prometheus.clears('PlantStoreDown', instance);
 
-    await prometheus.fires('PlantStoreCertificateEnding', tlsInstance);
-    const endMs = Date.now() + 60 * 86_400_000;
-    replaceFiles(tls.certificate, makeCertificateFor(tls.folder, 'next', Date.now(), endMs));
-    await prometheus.clears('PlantStoreCertificateEnding', tlsInstance);
+      const filler = join(disk, 'filler');
+      writeFileSync(filler, Buffer.alloc(200e6));
+      await prometheus.fires('PlantStoreDiskFilling', instance);
+      rmSync(filler);
+      await prometheus.clears('PlantStoreDiskFilling', instance);
 
-    assert.deepEqual(await prometheus.firing(), []);
-    // A count falls only when its own worker dies, and the number of the dead worker is that of the new one.
-    const falls = await prometheus.query(
-      `max by (worker) (resets(plant_store_commit_writes_total{instance="${instance}"}[10m]))`,
-    );
-    assert.deepEqual(
-      falls.map(([, times]) => times).reduce((sum, times) => sum + times),
-      1,
-    );
-    assert.equal(falls.length, 2);
-  },
-);
+      await prometheus.fires('PlantStoreCertificateEnding', tlsInstance);
+      const endMs = Date.now() + 60 * 86_400_000;
+      replaceFiles(tls.certificate, makeCertificateFor(tls.folder, 'next', Date.now(), endMs));
+      await prometheus.clears('PlantStoreCertificateEnding', tlsInstance);
+
+      assert.deepEqual(await prometheus.firing(), []);
+      // A count falls only when its own worker dies, and the number of the dead worker is that of the new one.
+      const falls = await prometheus.query(
+        `max by (worker) (resets(plant_store_commit_writes_total{instance="${instance}"}[10m]))`,
+      );
+      assert.deepEqual(
+        falls.map(([, times]) => times).reduce((sum, times) => sum + times),
+        1,
+      );
+      assert.equal(falls.length, 2);
+    },
+  );
+});
 
 /** Creates and lists plants until the test ends, whatever the responses are. */
 function startLoad(t: TestContext, addresses: readonly string[], token: string): void {
@@ -191,7 +198,12 @@ function mountDisk(t: TestContext, size: string): string | undefined {
   return status === 0 ? folder : undefined;
 }
 
-function processesOf({ child: { pid } }: Service): number[] {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return text.trim().split(' ').map(Number);
+/** The workers. Other children of a service make its backups. */
+function workersOf({ child: { pid } }: Service): number[] {
+  const args = ['--ppid', String(pid), '-o', 'pid=,args='];
+  const { stdout } = spawnSync('ps', args, { encoding: 'utf8' });
+  return stdout
+    .split('\n')
+    .filter((line) => line.includes(' serve '))
+    .map((line) => parseInt(line, 10));
 }

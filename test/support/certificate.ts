@@ -31,7 +31,7 @@ export function makeCertificateFor(
   writeFileSync(
     file('cnf'),
     `[ca]\ndefault_ca = test\n[test]\ndatabase = ${file('txt')}\nnew_certs_dir = ${folder}\n` +
-      'rand_serial = yes\ndefault_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n',
+      'rand_serial = yes\ndefault_md = sha256\ncopy_extensions = copy\npolicy = any\n[any]\ncommonName = supplied\n',
   );
   openssl(['req', '-new', '-key', key, '-out', file('csr'), ...subject(name)]);
   const asn1 = (ms: number) => new Date(ms).toISOString().replaceAll(/[-:T]|\.\d+/g, '');

@@ -66,7 +66,8 @@ export function answerPrimary(worker: Worker, storage: Storage): void {
 async function measure(storage: Storage, worker: number): Promise<readonly Series[]> {
   const timeout = wait(storageTimeoutMs, [], { ref: false });
   const ofStorage = Promise.race([storage.figures(), timeout]).catch(() => []);
-  return [...processSeries(worker), ...(await ofStorage)];
+  const all = [...processSeries(worker), ...(await ofStorage)];
+  return all.filter(([, value]) => value !== undefined); // a message to the primary would have null
 }
 
 /** Their numbers are their places here, from 1 on. A new worker takes that of a dead one. */

@@ -7,6 +7,7 @@ import type { Limits } from '../../http/auth/request-limits.ts';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { listen, listenAlone } from '../../http/server/listen.ts';
 import { createRetention } from '../../log/retention.ts';
+import { lastBackupAt } from '../../sqlite/backup-folder.ts';
 import { openPost } from '../../webhooks/networks.ts';
 import { createSender } from '../../webhooks/sender.ts';
 import { isProblem } from '../../problem.ts';
@@ -83,7 +84,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
   const { options, stop, log } = run;
   await using storage = await openForServing(run);
   const { buildApp } = await import('../../http/app.ts'); // here, because a primary does not need it
-  const { webhookNetworks } = options;
+  const { webhookNetworks, backupDir } = options;
   const webhooks = webhookNetworks && createSender(storage, openPost(webhookNetworks), log);
   if (lacksOpenFiles) log.warn({ connections: maxConnections }, 'few open files allowed');
   await using connections = new AsyncDisposableStack();
@@ -97,6 +98,7 @@ async function serveInProcess(run: Run, createServer: AppOptions['createServer']
     webhooks,
     verifier: await startVerifier(options, log),
     signOn: pageSignOn(options),
+    lastBackup: backupDir === undefined ? undefined : () => lastBackupAt(backupDir),
     logRequests: options.logRequests,
     stopping: stop.signal,
   });

@@ -85,16 +85,20 @@ export const tokenOperations = operationsOf('tokens', {
   },
 });
 
+export type LastBackup = (() => Promise<Date | undefined>) | undefined;
+
 export function tokenRoutes(
   app: FastifyInstance,
   { storage: { identity }, optionsOf, lists, baseUrl }: RouteOptions,
+  lastBackup: LastBackup,
 ): void {
   const routes = app.withTypeProvider<TypeBoxProvider>();
   const { getToken, revokeOwnToken, createToken, listTokens, revokeToken } = tokenOperations;
 
-  routes.get('/token', optionsOf(getToken), async ({ grant }, reply) =>
-    sendJson(reply, grantJson(grant)),
-  );
+  routes.get('/token', optionsOf(getToken), async ({ grant }, reply) => {
+    const backup = grant.role === 'manager' ? await lastBackup?.() : undefined;
+    return sendJson(reply, grantJson(grant, backup));
+  });
 
   routes.delete('/token', optionsOf(revokeOwnToken), async ({ grant, id }, reply) => {
     refuseForeign(grant);
@@ -139,7 +143,7 @@ export function tokenRoutes(
   });
 }
 
-function grantJson(grant: Grant): string {
+function grantJson(grant: Grant, lastBackup: Date | undefined): string {
   const { expiresAtMs, renewableUntilMs, invitation } = grant;
   return JSON.stringify({
     id: grant.tokenId,
@@ -153,5 +157,6 @@ function grantJson(grant: Grant): string {
         ? undefined
         : formatTimestamp(renewableUntilMs),
     invitation: invitation && { uses: invitation.uses },
+    lastBackup,
   });
 }

@@ -19,7 +19,7 @@ export function observerOf(log: Logger, level: Level) {
   return (request: FastifyRequest, { raw: response }: FastifyReply): void => {
     const startMs = performance.now();
     gauges.http_server_active_requests++;
-    response.once('close', () => {
+    response.on('close', () => {
       gauges.http_server_active_requests--;
       const ms = performance.now() - startMs;
       const status = response.headersSent ? response.statusCode : clientClosedRequest;

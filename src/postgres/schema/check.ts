@@ -8,7 +8,8 @@ import { WrongServer } from '../errors.ts';
 import type { Connection } from '../pool/connection.ts';
 
 const isOn = /^(?!off$)/; // `synchronous_commit` has several values
-const durable = 'on, so that acknowledged changes survive a crash';
+const durable =
+  'on, so that acknowledged changes survive a crash. Use ALTER SYSTEM SET, and reload the server';
 
 /** What settings need to be, so that no change and no text is lost. Other engines do not have all of them. */
 const needed = [

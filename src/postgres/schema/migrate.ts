@@ -109,7 +109,7 @@ async function migrateLocked(session: Connection, isCitus: boolean): Promise<voi
 }
 
 /** Its version is 0 if there is none. */
-async function readSchema(connection: Connection): Promise<Schema> {
+export async function readSchema(connection: Connection): Promise<Schema> {
   return checkServer(connection, checkNodeSql).catch((error: unknown) => {
     const code = codeOf(error);
     if (code === sqlState.undefinedTable || code === sqlState.invalidSchema) return decodeSchema(0);

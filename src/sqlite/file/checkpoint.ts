@@ -13,9 +13,11 @@ import { preparerOf } from '../driver.ts';
 const checkpointPages = 12_000;
 const pageBytes = 4_096;
 const walLimitPages = walLimitBytes / pageBytes;
+/** While a backup reads its snapshot, a checkpoint takes a millisecond and copies nothing: not with every commit. */
+const retryPages = 1_000;
 /** How far the WAL can exceed its size limit before a checkpoint waits for readers, and for how long. */
 const maxExcessPages = (16 * 1024 * 1024) / pageBytes;
-const restartTimeoutMs = 100;
+const restartTimeoutMs = 25;
 
 /** `walPages` is the size of the WAL, of which `copiedPages` are in the database file as well. */
 type Result = [busy: number, walPages: number, copiedPages: number];
@@ -29,6 +31,7 @@ export function openCheckpoint(database: DatabaseSync): () => void {
   const measure = prepare<Result>('PRAGMA wal_checkpoint(NOOP)');
   const copy = prepare<Result>('PRAGMA wal_checkpoint(PASSIVE)');
   const restart = prepare<Result>('PRAGMA wal_checkpoint(RESTART)');
+  let copyAtPages = checkpointPages;
   let restartAtPages = walLimitPages + maxExcessPages;
 
   /**
@@ -44,7 +47,11 @@ export function openCheckpoint(database: DatabaseSync): () => void {
 
   return () => {
     const [, walPages, copiedPages] = measure.get() ?? [0, 0, 0];
+    if (walPages < checkpointPages) copyAtPages = checkpointPages;
     if (walPages >= restartAtPages) waitAndRestart();
-    else if (walPages >= checkpointPages && copiedPages < walPages) copy.get();
+    else if (walPages >= copyAtPages && copiedPages < walPages) {
+      copy.get();
+      copyAtPages = walPages + retryPages;
+    }
   };
 }

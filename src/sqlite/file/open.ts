@@ -43,14 +43,8 @@ function openOnce(
   { create, migrates = true, ...wait }: OpenOptions & LockWait,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
-  if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-    if (!create) {
-      throw new NoDatabase(
-        `There is no database at ${path}. Run the command in the folder of the database, or set its path with --database.`,
-      );
-    }
-    createDatabase(path);
-  }
+  if (create && statSync(path, { throwIfNoEntry: false }) === undefined) createDatabase(path);
+  refuseMissing(path);
   refuseUnusablePath(path);
   const { ino: inodeBefore, size } = statSync(path);
   // SQLite would treat an empty file as a new database and delete the WAL next to it.
@@ -75,6 +69,13 @@ function openOnce(
   database.exec(`PRAGMA busy_timeout = ${lockTimeoutMs}`); // migrations change it
   opening.move();
   return database;
+}
+
+export function refuseMissing(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  throw new NoDatabase(
+    `There is no database at ${path}. Run the command in the folder of the database, or set its path with --database.`,
+  );
 }
 
 /**

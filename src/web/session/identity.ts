@@ -4,7 +4,7 @@
 import type { Token } from '../../client/client.ts';
 import { printable } from '../../client/printable.ts';
 import { setFacts, setText, show } from '../shared/dom.ts';
-import { formatTime, rightsText } from '../shared/format.ts';
+import { formatDay, formatTime, rightsText } from '../shared/format.ts';
 import { idleDays } from './device.ts';
 
 interface TokenOfPage {
@@ -15,7 +15,8 @@ interface TokenOfPage {
 }
 
 export function showIdentity(granted: Token, { isOfService, isKept }: TokenOfPage): void {
-  const { user, store: name, role, scopes, expiresAt, renewableUntil = expiresAt } = granted;
+  const { user, store: name, role, scopes, expiresAt, lastBackup } = granted;
+  const { renewableUntil = expiresAt } = granted;
   document.title = printable(`${name} · Plant Store`);
   setText('store-name', name);
   setText('who-user', user);
@@ -35,6 +36,7 @@ export function showIdentity(granted: Token, { isOfService, isKept }: TokenOfPag
         : 'Member: your own plants, and those shared with you',
     Rights: rightsText(scopes),
     'Valid until': expiresAt === undefined ? 'It does not expire' : formatTime(expiresAt),
+    ...(lastBackup && { 'Last backup': `${formatDay(lastBackup)}; restored and compared` }),
   });
   setText(
     'identity-kept',

@@ -1,0 +1,98 @@
+/**
+ * `plant-store doctor`: named checks of what a service depends on, each with a fix.
+ */
+import type { Command } from '@commander-js/extra-typings';
+import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
+import { UsageError } from '../../refusal.ts';
+import type { Check, Finding } from '../../shared/finding.ts';
+import { lastBackupAt } from '../../sqlite/backup-folder.ts';
+import { databaseCommand } from '../admin/command.ts';
+import { openChecks } from '../database.ts';
+import { reasonOf } from '../errors.ts';
+import { flag, parseBaseUrl, parseDurationMs } from '../options.ts';
+import { failWith, print } from '../output.ts';
+import { printableJson } from '../terminal.ts';
+import { addressChecks } from './public-address.ts';
+
+const dayMs = 86_400_000;
+
+export function addDoctorCommand(plantStore: Command): void {
+  databaseCommand(plantStore, 'doctor', ['plant-store doctor', 'plant-store doctor sync --json'])
+    .description('find what is wrong, and how to fix it; fails if one of its checks fails')
+    .argument('[name]', 'only this check')
+    .option('--list', 'list the checks, and what each looks at')
+    .addOption(flag('--base-url <url>', 'public URL of the service').argParser(parseBaseUrl))
+    .addOption(flag('--backup-dir <folder>', 'folder of the backups that the service makes'))
+    .addOption(flag('--backup-every <duration>', 'how often it does').argParser(parseDurationMs))
+    .action(async (only, { database, json, list, baseUrl, backupDir, backupEvery = dayMs }) => {
+      await using resources = new AsyncDisposableStack();
+      const checks: Check[] = [
+        ...(await openChecks(database, resources)),
+        ['descriptors', 'how many files a process can open', descriptors],
+        ...needing('--backup-dir', backupDir, (folder) => backupChecks(folder, backupEvery)),
+        ...needing('--base-url', baseUrl, addressChecks),
+      ];
+      const chosen = checks.filter(([name]) => only === undefined || name === only);
+      if (chosen.length === 0) throw new UsageError(`There is no check ${only}. See --list.`);
+      const listed = chosen.map(([name, detail]) => ({ name, detail }));
+      const results: Result[] = [];
+      for await (const result of list ? listed : resultsOf(chosen)) {
+        results.push(result);
+        if (!json) print(textOf(result));
+      }
+      if (json) print(printableJson(results));
+    });
+}
+
+interface Result {
+  name: string;
+  status?: Finding[0];
+  detail: string;
+  fix?: string;
+}
+
+async function* resultsOf(checks: readonly Check[]): AsyncGenerator<Result, void> {
+  const failures = new Map<string, string>();
+  for (const [name, , run] of checks) {
+    const [status, detail, fix] = await Promise.try(run).catch((error: unknown): Finding => {
+      const reason = reasonOf(error);
+      if (reason === undefined) throw error;
+      const earlier = failures.get(reason);
+      if (earlier !== undefined) return ['skipped', `see ${earlier}`];
+      failures.set(reason, name);
+      const [what = reason, ...advice] = reason.split(/(?<=[^.]\.) /); // as all messages are
+      return ['fail', what, advice.join(' ')];
+    });
+    if (status === 'fail') failWith(1);
+    const isFine = status === 'ok' || status === 'skipped';
+    yield { name, status, detail, ...(!isFine && fix && { fix }) };
+  }
+}
+
+function textOf({ name, status, detail, fix }: Result): string {
+  const line = `${status?.padEnd(8) ?? ''}${name}: ${detail}`;
+  return fix === undefined ? line : `${line}\n        Fix: ${fix}`;
+}
+
+function descriptors(): Finding {
+  const detail = `enough for ${maxConnections} connections`;
+  return [lacksOpenFiles ? 'warn' : 'ok', detail, 'ulimit -n 16384; in a unit: LimitNOFILE=16384'];
+}
+
+function backupChecks(folder: string, everyMs: number): Check[] {
+  return [['backup', 'the age of the last verified backup', age]];
+
+  async function age(): Promise<Finding> {
+    const last = await lastBackupAt(folder);
+    const isLate = last === undefined || Date.now() - last.getTime() > 2 * everyMs;
+    const detail = last === undefined ? `none in ${folder}` : `begun at ${last.toISOString()}`;
+    return [isLate ? 'fail' : 'ok', detail, 'Look for "backup failed" in the log of the service.'];
+  }
+}
+
+/** Checks of what an option has. Without it, they are skipped. */
+function needing(option: string, value: string | undefined, checks: (value: string) => Check[]) {
+  if (value !== undefined) return checks(value);
+  const skip = (): Finding => ['skipped', `${option} is not set`];
+  return checks('').map(([name, about]): Check => [name, about, skip]);
+}

@@ -1,0 +1,58 @@
+/**
+ * The checks of a PostgreSQL server. They only read, over connections as the service has, which refuse a server whose
+ * settings can lose acknowledged changes.
+ */
+import { Refusal } from '../refusal.ts';
+import type { Check, Finding } from '../shared/finding.ts';
+import { sqlChecks } from '../sql/doctor.ts';
+import {
+  codeOf,
+  isConnectionLost,
+  isStatementError,
+  refusalFor,
+  sqlState,
+  WrongServer,
+} from './errors.ts';
+import { nameOf, parseAddress } from './pool/address.ts';
+import type { Connection } from './pool/connection.ts';
+import { Pool } from './pool/pool.ts';
+import { migrations, readSchema } from './schema/migrate.ts';
+
+export function serverChecks(url: string, resources: AsyncDisposableStack): Check[] {
+  const address = parseAddress(url);
+  const name = address.hosts.map(nameOf).join();
+  const pool = new Pool(address, { name, onFault: undefined, check: readSchema });
+  resources.defer(() => pool.close());
+  const read = <T>(work: (connection: Connection) => Promise<T>) =>
+    pool.check(work).catch((error: unknown) => {
+      const reason = refusalFor(error);
+      if (reason !== undefined || !isConnectionLost(error)) throw reason ?? error;
+      const what = error instanceof WrongServer ? error.message : `${name} does not respond.`;
+      throw new Refusal(`${what} Start the right server, or correct the address.`);
+    });
+  return [
+    ['server', 'the connection, and settings that can lose changes', server],
+    ['schema', 'whether this version can use the tables', schema],
+    ...sqlChecks(new URL('doctor.sql', import.meta.url), (...query) =>
+      read((connection) => connection.query(...query).catch((error) => [skip(error)])),
+    ),
+  ];
+
+  async function server(): Promise<Finding> {
+    await read(async () => {});
+    const { rival } = pool.hosts;
+    if (rival === undefined) return ['ok', name];
+    return ['fail', `${rival} accepts writes too`, `Stop the server ${rival}.`];
+  }
+
+  async function schema(): Promise<Finding> {
+    return migrations.findingOf(await read(readSchema), name);
+  }
+}
+
+/** Not every server has each table and function, and not every user sees them. */
+function skip(error: unknown): Finding {
+  if (!(error instanceof Error) || !isStatementError(error)) throw error;
+  const isMissing = codeOf(error) === sqlState.undefinedTable;
+  return ['skipped', isMissing ? 'the server has no such tables' : error.message];
+}

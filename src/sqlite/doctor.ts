@@ -1,0 +1,140 @@
+/**
+ * The checks of a database file. They change neither the file nor those that belong to it: a file of their own shows how
+ * fast the disk syncs.
+ */
+import * as fs from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { Refusal } from '../refusal.ts';
+import type { Check, Finding } from '../shared/finding.ts';
+import { sqlChecks } from '../sql/doctor.ts';
+import { toSqlite, toSqliteValue } from './dialect.ts';
+import { prepare } from './driver.ts';
+import { refusalFor } from './errors.ts';
+import { companionSuffixes } from './file/files.ts';
+import { migrations, readSchema } from './file/migrate.ts';
+import { refuseMissing } from './file/open.ts';
+import { realPath, refuseUnusablePath } from './file/path.ts';
+
+const mib = 1_024 * 1_024;
+/** Enough for a WAL of full size, and for what else uses the disk. */
+const scarceMib = 256;
+/** Checkpoints keep the WAL below 80 MiB, unless a reader is in the way. */
+const longWalMib = 256;
+/** By the type of statfs: CIFS, SMB, NFS and Ceph, over which SQLite's locks and shared memory do not work. */
+const networks = [0xff534d42, 0xfe534d42, 0x6969, 0xc36400];
+/** 9p and FUSE, which can be a network; overlay and tmpfs, which end with a container or the machine. */
+const doubtful = [0x1021997, 0x65735546, 0x794c7630, 0x1021994];
+
+export function fileChecks(path: string, resources: AsyncDisposableStack): Check[] {
+  let database: DatabaseSync | undefined;
+  const ofFile = (check: (file: string) => Finding) => () => check(locate(path));
+  const read = <T>(work: (open: DatabaseSync) => T): T => {
+    try {
+      return work((database ??= resources.use(openUnchanged(locate(path)))));
+    } catch (error) {
+      throw refusalFor(error, path);
+    }
+  };
+  const schema = () => migrations.findingOf(read(readSchema), path);
+  return [
+    ['file', 'the path of the database, and who owns its files', ofFile(owners)],
+    ['file-system', 'whether the file is on a local disk', ofFile(fileSystem)],
+    ['space', 'free space on the disk', ofFile(space)],
+    ['sync', 'how long the disk takes to sync a write', ofFile(sync)],
+    ['wal', 'the size of the -wal file', ofFile(wal)],
+    ['schema', 'whether this version can use the tables', schema],
+    ...sqlChecks(new URL('doctor.sql', import.meta.url), async ({ text }, values) =>
+      read((open) => prepare<never>(open, toSqlite(text)).all(...values.map(toSqliteValue))),
+    ),
+  ];
+}
+
+function locate(path: string): string {
+  refuseMissing(path);
+  refuseUnusablePath(path);
+  return realPath(path);
+}
+
+/**
+ * Opens the file without creating others. If no process has it open, SQLite would leave -wal and -shm files behind, or
+ * complete what a killed process has left in them.
+ */
+function openUnchanged(file: string): DatabaseSync {
+  const isOpen = isOpenAnywhere(file);
+  if (!isOpen && sizeOf(`${file}-wal`) > 0) {
+    throw new Refusal(
+      `${file} was not closed: its newest changes are in ${file}-wal. ` +
+        'Start the service, or run "npx plant-store store list": both complete the file.',
+    );
+  }
+  const address = `${pathToFileURL(file).href}?immutable=${isOpen ? 0 : 1}`;
+  using opening = new DisposableStack();
+  const database = opening.use(new DatabaseSync(address, { readOnly: true, timeout: 1_000 }));
+  migrations.findingOf(readSchema(database), file);
+  opening.move();
+  return database;
+}
+
+/** Each connection has a lock on the file. */
+function isOpenAnywhere(file: string): boolean {
+  try {
+    return fs.readFileSync('/proc/locks', 'utf8').includes(`:${fs.statSync(file).ino} `);
+  } catch {
+    return fs.existsSync(`${file}-shm`); // not Linux
+  }
+}
+
+function sizeOf(file: string): number {
+  return fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The owner of the folder is the user of the service, even if this command runs as root. */
+function owners(file: string): Finding {
+  const folder = dirname(file);
+  const others = ['', ...companionSuffixes]
+    .map((suffix) => file + suffix)
+    .filter((name) => fs.existsSync(name) && fs.statSync(name).uid !== fs.statSync(folder).uid);
+  const isShared = (fs.statSync(folder).mode & 0o022) !== 0; // such as /tmp
+  if (others.length === 0 || isShared) return ['ok', file];
+  const detail = `${others.join(' and ')} and the folder have different owners`;
+  return ['warn', detail, `chown --reference='${folder}' '${file}'*`];
+}
+
+function fileSystem(file: string): Finding {
+  const { type } = fs.statfsSync(file);
+  const detail = `${dirname(file)} is on a file system of the type 0x${type.toString(16)}`;
+  const fix = 'Stop the service, move the database to a disk, and set its path with --database.';
+  if (networks.includes(type)) return ['fail', `${detail}, a network`, fix];
+  if (!doubtful.includes(type)) return ['ok', detail];
+  return ['warn', `${detail}: a network, memory, or the layer of a container`, fix];
+}
+
+function space(file: string): Finding {
+  const { bavail, bsize } = fs.statfsSync(file);
+  const free = Math.floor((bavail * bsize) / mib);
+  const status = free < 16 ? 'fail' : free < scarceMib ? 'warn' : 'ok';
+  return [status, `${free} MiB are free`, `du -xh '${dirname(file)}' | sort -h | tail`];
+}
+
+function sync(file: string): Finding {
+  const probe = `${file}.doctor-${process.pid}`;
+  const descriptor = fs.openSync(probe, 'wx', 0o600);
+  fs.unlinkSync(probe); // at once, so that nothing stays behind if this process is killed
+  const timesUs = Array.from({ length: 15 }, () => {
+    const startedMs = performance.now();
+    fs.writeFileSync(descriptor, Buffer.alloc(4_096), { flush: true });
+    return Math.round((performance.now() - startedMs) * 1_000);
+  });
+  fs.closeSync(descriptor);
+  const [medianUs = 0] = timesUs.toSorted((a, b) => a - b).slice(7);
+  const status = medianUs < 20 || medianUs > 100_000 ? 'warn' : 'ok';
+  const remark = medianUs < 20 ? ': no disk is so fast, so a power failure can lose changes' : '';
+  return [status, `a sync takes ${medianUs} µs${remark}`, 'Move the database to another disk.'];
+}
+
+function wal(file: string): Finding {
+  const size = Math.ceil(sizeOf(`${file}-wal`) / mib);
+  return [size > longWalMib ? 'warn' : 'ok', `${size} MiB`, `lsof '${file}' # a reader that hangs`];
+}
