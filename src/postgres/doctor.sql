@@ -2,8 +2,9 @@
 
 -- version: whether this version of PostgreSQL still gets fixes
 SELECT
-  CASE WHEN number < 150000 THEN 'warn' ELSE 'ok' END,
-  'PostgreSQL ' || current_setting('server_version'),
+  CASE WHEN number < 150000 AND version() LIKE 'PostgreSQL %' AND version() NOT LIKE '%-YB-%'
+       THEN 'warn' ELSE 'ok' END,
+  'version ' || current_setting('server_version'),
   'Upgrade to PostgreSQL 15 or later with pg_upgrade.'
 FROM (SELECT CAST(current_setting('server_version_num') AS integer) AS number) AS version;
 
@@ -28,14 +29,14 @@ FROM (
   FROM pg_stat_activity WHERE backend_type = 'client backend'
 ) AS connections;
 
--- transactions: transactions that have been open for an hour
+-- transactions: idle transactions that have been open for an hour
 -- They keep old versions of rows, and lists become slow.
 SELECT
   CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END,
-  count(*) || ' have been open for an hour',
+  count(*) || ' have been idle and open for an hour',
   'SELECT pg_terminate_backend(' || min(pid) || ');'
 FROM pg_stat_activity
-WHERE datname = current_database() AND backend_type = 'client backend'
+WHERE datname = current_database() AND state LIKE 'idle in transaction%'
   AND xact_start < clock_timestamp() - interval '1 hour';
 
 -- standbys: standbys that lag behind, or that commits wait for

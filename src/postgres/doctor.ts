@@ -5,14 +5,7 @@
 import { Refusal } from '../refusal.ts';
 import type { Check, Finding } from '../shared/finding.ts';
 import { sqlChecks } from '../sql/doctor.ts';
-import {
-  codeOf,
-  isConnectionLost,
-  isStatementError,
-  refusalFor,
-  sqlState,
-  WrongServer,
-} from './errors.ts';
+import { codeOf, isConnectionLost, isStatementError, refusalFor, sqlState } from './errors.ts';
 import { nameOf, parseAddress } from './pool/address.ts';
 import type { Connection } from './pool/connection.ts';
 import { Pool } from './pool/pool.ts';
@@ -27,27 +20,16 @@ export function serverChecks(url: string, resources: AsyncDisposableStack): Chec
     pool.check(work).catch((error: unknown) => {
       const reason = refusalFor(error);
       if (reason !== undefined || !isConnectionLost(error)) throw reason ?? error;
-      const what = error instanceof WrongServer ? error.message : `${name} does not respond.`;
-      throw new Refusal(`${what} Start the right server, or correct the address.`);
+      const what = error instanceof Error ? error.message.replace(/\.$/, '') : '';
+      throw new Refusal(`${what}. Start the right server, or correct the address.`);
     });
+  const server = async () => migrations.findingOf(await read(readSchema), name);
   return [
-    ['server', 'the connection, and settings that can lose changes', server],
-    ['schema', 'whether this version can use the tables', schema],
+    ['server', 'the connection, settings that can lose changes, and the schema', server],
     ...sqlChecks(new URL('doctor.sql', import.meta.url), (...query) =>
       read((connection) => connection.query(...query).catch((error) => [skip(error)])),
     ),
   ];
-
-  async function server(): Promise<Finding> {
-    await read(async () => {});
-    const { rival } = pool.hosts;
-    if (rival === undefined) return ['ok', name];
-    return ['fail', `${rival} accepts writes too`, `Stop the server ${rival}.`];
-  }
-
-  async function schema(): Promise<Finding> {
-    return migrations.findingOf(await read(readSchema), name);
-  }
 }
 
 /** Not every server has each table and function, and not every user sees them. */

@@ -68,9 +68,10 @@ export async function backupDatabase(
     using source = openDatabase(path, { create: false, migrates: false });
     const isOlder = readSchema(source).version < migrations.newest;
     const pageBytes = Number(readPragma(source, 'page_size'));
+    const spareBytes = Math.min(walLimitBytes, freeBytesIn(dirname(path)) / 2);
     await copy(source, path, partial.path, (done, total) => {
-      refuseFullDisk(dirname(file), (2 * total - done) * pageBytes); // it is also restored
-      refuseFullDisk(dirname(path), 0); // while a snapshot is read, the WAL only grows
+      refuseFullDisk(dirname(file), (2 * total - done) * pageBytes + spareBytes); // it is also restored
+      refuseFullDisk(dirname(path), spareBytes); // while a snapshot is read, the WAL only grows
       onProgress(done, total);
     });
     const restored = partial.path + restoredSuffix;
@@ -85,25 +86,29 @@ export async function backupDatabase(
 
 /** Throws Refusal unless both files have the same rows, apart from what a restore adds. */
 async function refuseDifference(file: string, restored: string): Promise<void> {
-  const digests = new Set<string>();
-  for (const path of [file, restored]) {
+  const digest = async (path: string) => {
     await using archive = new SqliteArchive(path, { create: false });
-    digests.add(await digestOf(archive, async () => {}));
-  }
-  if (digests.size > 1) {
+    return await digestOf(archive, () => {}); // before the archive is disposed
+  };
+  if ((await digest(file)) !== (await digest(restored))) {
     throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
   }
   convertToSingleFile(file);
 }
 
-/** Throws Refusal unless the folder has this space, and some for what the service writes meanwhile. */
-function refuseFullDisk(folder: string, bytes: number): void {
+function freeBytesIn(folder: string): number {
   const { bavail, bsize } = statfsSync(folder);
-  const [needed, free] = [bytes + walLimitBytes, bavail * bsize];
-  if (free >= needed) return;
-  const mebibytes = (size: number) => `${Math.round(size / 2 ** 20)} MiB`;
+  return bavail * bsize;
+}
+
+function refuseFullDisk(folder: string, neededBytes: number): void {
+  const freeBytes = freeBytesIn(folder);
+  if (freeBytes >= neededBytes) return;
+  const [needed, free] = [neededBytes, freeBytes].map(
+    (size) => `${Math.round(size / 2 ** 20)} MiB`,
+  );
   throw new Refusal(
-    `A backup needs ${mebibytes(needed)} of free space in ${folder}, which has ${mebibytes(free)}. Free some space and try again.`,
+    `A backup needs ${needed} of free space in ${folder}, which has ${free}. Free some space and try again.`,
   );
 }
 

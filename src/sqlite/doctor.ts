@@ -12,16 +12,13 @@ import { sqlChecks } from '../sql/doctor.ts';
 import { toSqlite, toSqliteValue } from './dialect.ts';
 import { prepare } from './driver.ts';
 import { refusalFor } from './errors.ts';
-import { companionSuffixes } from './file/files.ts';
 import { migrations, readSchema } from './file/migrate.ts';
 import { refuseMissing } from './file/open.ts';
 import { realPath, refuseUnusablePath } from './file/path.ts';
 
 const mib = 1_024 * 1_024;
-/** Enough for a WAL of full size, and for what else uses the disk. */
-const scarceMib = 256;
-/** Checkpoints keep the WAL below 80 MiB, unless a reader is in the way. */
-const longWalMib = 256;
+/** Three times what the WAL needs. It is larger only if a reader is in the way of checkpoints. */
+const walMib = 256;
 /** By the type of statfs: CIFS, SMB, NFS and Ceph, over which SQLite's locks and shared memory do not work. */
 const networks = [0xff534d42, 0xfe534d42, 0x6969, 0xc36400];
 /** 9p and FUSE, which can be a network; overlay and tmpfs, which end with a container or the machine. */
@@ -90,16 +87,14 @@ function sizeOf(file: string): number {
   return fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** The owner of the folder is the user of the service, even if this command runs as root. */
+/** The service runs as the owner of the folder, even if this command does not. */
 function owners(file: string): Finding {
   const folder = dirname(file);
-  const others = ['', ...companionSuffixes]
-    .map((suffix) => file + suffix)
-    .filter((name) => fs.existsSync(name) && fs.statSync(name).uid !== fs.statSync(folder).uid);
-  const isShared = (fs.statSync(folder).mode & 0o022) !== 0; // such as /tmp
-  if (others.length === 0 || isShared) return ['ok', file];
-  const detail = `${others.join(' and ')} and the folder have different owners`;
-  return ['warn', detail, `chown --reference='${folder}' '${file}'*`];
+  const { uid, mode } = fs.statSync(folder);
+  const isShared = (mode & 0o022) !== 0; // such as /tmp
+  const fix = `chown --reference='${folder}' '${file}'*`;
+  if (isShared || fs.statSync(file).uid === uid) return ['ok', file];
+  return ['warn', `${file} and its folder have different owners`, fix];
 }
 
 function fileSystem(file: string): Finding {
@@ -114,7 +109,7 @@ function fileSystem(file: string): Finding {
 function space(file: string): Finding {
   const { bavail, bsize } = fs.statfsSync(file);
   const free = Math.floor((bavail * bsize) / mib);
-  const status = free < 16 ? 'fail' : free < scarceMib ? 'warn' : 'ok';
+  const status = free < 16 ? 'fail' : free < walMib ? 'warn' : 'ok';
   return [status, `${free} MiB are free`, `du -xh '${dirname(file)}' | sort -h | tail`];
 }
 
@@ -136,5 +131,5 @@ function sync(file: string): Finding {
 
 function wal(file: string): Finding {
   const size = Math.ceil(sizeOf(`${file}-wal`) / mib);
-  return [size > longWalMib ? 'warn' : 'ok', `${size} MiB`, `lsof '${file}' # a reader that hangs`];
+  return [size > walMib ? 'warn' : 'ok', `${size} MiB`, `lsof '${file}' # a reader that hangs`];
 }

@@ -101,5 +101,6 @@ async function start(t: TestContext) {
 async function restores(t: TestContext, copy: string): Promise<void> {
   const { path, url } = databaseFile(t);
   await runOk(['restore', copy, '--database', url]);
+  await runOk(['verify', '--database', url]);
   assert.equal(soundIds(path).length, 1_000);
 }

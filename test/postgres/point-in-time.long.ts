@@ -54,6 +54,7 @@ it(
       return (state as { state: string }).state === 'false'; // of the statement
     });
     await shell(block('rm /etc/postgresql'));
+    await runOk(['verify', '--database', database]);
     const { address } = await serve(t, ['--database', database]);
     const list = await call(`${address}/plants?fields=name`, 'GET', { token });
     assert.deepEqual(list.json, [{ name: 'Ficus' }, { name: 'Monstera' }]);
@@ -84,6 +85,7 @@ it('a dump of PostgreSQL is restored, and ends cursors', { skip }, async (t) => 
   assert.equal((await create('Pilea')).status, 201);
   await replica.stop();
   await shell(block('pg_restore'));
+  await runOk(['verify', '--database', database]);
   const { address } = await serve(t, ['--database', database]);
   const list = await call(`${address}/plants?fields=name`, 'GET', { token });
   assert.deepEqual(list.json, [{ name: 'Ficus' }]);

@@ -20,10 +20,11 @@ export const noBalancer = without('haproxy');
 export async function balance(
   t: Pick<TestContext, 'after'>,
   replicas: readonly string[],
+  adapt = (text: string) => text,
 ): Promise<string> {
   const port = await freePort();
   const file = join(tempFolder(t), 'haproxy.cfg');
-  writeFileSync(file, balancerConfiguration(`bind 127.0.0.1:${port}`, replicas));
+  writeFileSync(file, adapt(balancerConfiguration(`bind 127.0.0.1:${port}`, replicas)));
   const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] });
   const ended = once(child, 'exit');
   t.after(async () => {

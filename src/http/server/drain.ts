@@ -6,9 +6,13 @@ import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Connections } from './connections.ts';
+import { inheritedSockets } from './listen.ts';
 
-/** How often idle connections are closed. They first stay open for as long, because a request can be on its way. */
-const idleIntervalMs = 500;
+/**
+ * How often idle connections are closed. They first stay open for as long, because a request can be on its way. They stay
+ * longer if new connections wait in inherited sockets meanwhile, and are not refused.
+ */
+const idleIntervalMs = inheritedSockets().length > 0 ? 2_000 : 500;
 /** How long requests in progress can take; then all connections are closed. */
 const drainTimeoutMs = 10_000;
 
