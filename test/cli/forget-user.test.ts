@@ -80,6 +80,7 @@ it('user forget blanks every text of a removed user, and followers see no gap', 
   assert.match((await run(forget)).stderr, /Store main has no user Secret Zoë/);
   await nextOf(bob, next);
   assert.deepEqual(await positions(), [...before, before.length + 1], 'the end of a share');
+  await runOk(['verify', '--database', database.url]);
   const { json } = await bob('GET', '/plants/4/history');
   assert.partialDeepStrictEqual(json, [
     { event: 'updated', user: 'bob', before: { name: 'Also given', owner: 'bob' } },

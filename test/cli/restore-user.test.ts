@@ -45,7 +45,8 @@ async function scene(t: TestContext) {
 }
 
 it('user restore puts back what happened since a time, and is undone by a later one', async (t) => {
-  const { storage, alice, bob, carol, plants, create, own, restore, store } = await scene(t);
+  const { storage, alice, bob, carol, plants, create, own, restore, ...at } = await scene(t);
+  const { store, database } = at;
   await create(alice, 1, 2, 3, 4, 5, 6);
   await create(bob, 10, 11, 12);
   await create(carol, 20);
@@ -118,6 +119,7 @@ it('user restore puts back what happened since a time, and is undone by a later 
   await restore(done.undoSince, '--yes');
   assert.deepEqual(await own(alice), changed);
   assert.ok((await storage.log.history(alice, 2, 100))?.length === 4);
+  await runOk(['verify', '--database', database.url]);
 });
 
 it('user restore changes many plants in batches, between the writes of others', async (t) => {
@@ -140,6 +142,7 @@ it('user restore changes many plants in batches, between the writes of others', 
   assert.ok((await done).plants.every(({ outcome }) => outcome === 'restored'));
   assert.deepEqual(await own(alice), then);
   assert.ok(created > 0, `${created} plants were created meanwhile`);
+  await runOk(['verify', '--database', database.url]);
 });
 
 it('what is put back must be as it was shown, and counts for the quotas', async (t) => {

@@ -58,10 +58,10 @@ async function* resultsOf(checks: readonly Check[]): AsyncGenerator<Result, void
       const reason = reasonOf(error);
       if (reason === undefined) throw error;
       const earlier = failures.get(reason);
-      if (earlier !== undefined) return ['skipped', `see ${earlier}`];
+      if (earlier !== undefined) return ['skipped', `${earlier} failed`];
       failures.set(reason, name);
       const [what = reason, ...advice] = reason.split(/(?<=[^.]\.) /); // as all messages are
-      return ['fail', what, advice.join(' ')];
+      return ['fail', what, advice.join(' ') || 'Search docs/how-to/troubleshooting.md for it.'];
     });
     if (status === 'fail') failWith(1);
     const isFine = status === 'ok' || status === 'skipped';
