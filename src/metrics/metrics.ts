@@ -47,9 +47,10 @@ const packageFile = new URL('../../package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
 export const versions = { version: String(version), node: process.versions.node };
 
-/** Whoever causes a change sets these. */
-export const gauges = {
+/** Plain numbers. Whoever causes a change sets them. */
+export const metrics = {
   http_server_active_requests: 0,
+  plant_store_commit_writes_total: 0,
   plant_store_pending_writes: 0,
   plant_store_waiting_requests: 0,
   plant_store_webhooks_sending: 0,
@@ -65,7 +66,6 @@ const requests = new Map<string, Map<number, Float64Array>>();
 const methods = ['_OTHER', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const refusals = new Map(Object.keys(problemKinds).map((kind) => [kind, 0]));
 const commits = newHistogram();
-let committedWrites = 0;
 
 export function countRequest(method: string, route: string, status: number, ms: number): void {
   const ofRoute = requests.get(route) ?? new Map<number, Float64Array>();
@@ -83,7 +83,7 @@ export function countRefusal(kind: ProblemKind): void {
 
 /** `writes` includes those that were refused, such as a taken id; the first of them was queued at `sinceMs`. */
 export function countCommit(writes: number, sinceMs: number): void {
-  committedWrites += writes;
+  metrics.plant_store_commit_writes_total += writes;
   add(commits, performance.now() - sinceMs);
 }
 
@@ -103,9 +103,8 @@ export function processSeries(worker: number): Series[] {
     delays.count === 0 ? undefined : Math.max(0, ns / 1e9 - timerMs / 1_000);
   const { heapUsed, rss } = process.memoryUsage();
   const series: Series[] = [
-    ...Object.entries(gauges).map(([name, value]): Series => [name as MetricName, value]), // its keys
+    ...Object.entries(metrics).map(([name, value]): Series => [name as MetricName, value]), // its keys
     ['plant_store_commit_duration_seconds', [...commits]],
-    ['plant_store_commit_writes_total', committedWrites],
     ['nodejs_eventloop_delay_p99_seconds', secondsLate(delays.percentile(99))],
     ['nodejs_eventloop_delay_max_seconds', secondsLate(delays.max)],
     ['v8js_memory_heap_used_bytes', heapUsed],
@@ -126,16 +125,14 @@ export function processSeries(worker: number): Series[] {
 }
 
 export function textOf(series: readonly Series[]): string {
-  const names = Object.keys(help) as MetricName[]; // its keys
-  return names.map((name) => metricOf(name, series)).join('');
-}
-
-function metricOf(name: MetricName, series: readonly Series[]): string {
-  const lines = series.filter((one) => one[0] === name && one[1] !== undefined).map(linesOf);
-  if (lines.length === 0) return '';
-  const plain = name.endsWith('_total') ? 'counter' : 'gauge';
-  const type = name.endsWith('_duration_seconds') ? 'histogram' : plain;
-  return `# HELP ${name} ${help[name]}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+  const texts = Object.entries(help).map(([name, text]) => {
+    const lines = series.filter((one) => one[0] === name && one[1] !== undefined).map(linesOf);
+    if (lines.length === 0) return '';
+    const plain = name.endsWith('_total') ? 'counter' : 'gauge';
+    const type = name.endsWith('_duration_seconds') ? 'histogram' : plain;
+    return `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+  });
+  return texts.join('');
 }
 
 function linesOf([name, value, labels = {}]: Series): string {

@@ -17,10 +17,11 @@ export function serverChecks(url: string, resources: AsyncDisposableStack): Chec
   const pool = new Pool(address, { name, onFault: undefined, check: readSchema });
   resources.defer(() => pool.close());
   const read = <T>(work: (connection: Connection) => Promise<T>) =>
-    pool.check(work).catch((error: unknown) => {
+    pool.check(work).catch((error: Error) => {
       const reason = refusalFor(error);
       if (reason !== undefined || !isConnectionLost(error)) throw reason ?? error;
-      const what = error instanceof Error ? error.message.replace(/\.$/, '') : '';
+      const { message } = error.cause instanceof Error ? error.cause : error;
+      const what = message.replace(/\.$/, '');
       throw new Refusal(`${what}. Start the right server, or correct the address.`);
     });
   const server = async () => migrations.findingOf(await read(readSchema), name);

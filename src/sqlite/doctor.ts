@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { Refusal } from '../refusal.ts';
 import type { Check, Finding } from '../shared/finding.ts';
+import { systemCode } from '../shared/system-errors.ts';
 import { sqlChecks } from '../sql/doctor.ts';
 import { toSqlite, toSqliteValue } from './dialect.ts';
 import { prepare } from './driver.ts';
@@ -26,14 +27,17 @@ const doubtful = [0x1021997, 0x65735546, 0x794c7630, 0x1021994];
 
 export function fileChecks(path: string, resources: AsyncDisposableStack): Check[] {
   let database: DatabaseSync | undefined;
-  const ofFile = (check: (file: string) => Finding) => () => check(locate(path));
-  const read = <T>(work: (open: DatabaseSync) => T): T => {
+  const tried = <T>(work: (file: string) => T): T => {
     try {
-      return work((database ??= resources.use(openUnchanged(locate(path)))));
+      return work(locate(path));
     } catch (error) {
-      throw refusalFor(error, path);
+      if (systemCode(error) !== 'EACCES') throw refusalFor(error, path);
+      throw new Refusal(`You cannot access ${path}. Run doctor as root or as its owner.`);
     }
   };
+  const ofFile = (check: (file: string) => Finding) => () => tried(check);
+  const read = <T>(work: (open: DatabaseSync) => T) =>
+    tried((file) => work((database ??= resources.use(openUnchanged(file)))));
   const schema = () => migrations.findingOf(read(readSchema), path);
   return [
     ['file', 'the path of the database, and who owns its files', ofFile(owners)],

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { changeJson, readFeed } from '../log/feed.ts';
-import { gauges } from '../metrics/metrics.ts';
+import { metrics } from '../metrics/metrics.ts';
 import { isProblem, Problem } from '../problem.ts';
 import type { Storage } from '../storage.ts';
 import { afterAttempt, attemptTimeoutMs, idle, isDue, isSuccess, leaseMs } from './webhook.ts';
@@ -62,7 +62,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
         const items = page.changes.map((change) => changeJson(change));
         const message = messageOf('plants.changed', last.atMs, `{"changes":[${items.join()}]}`);
         if (limit > 1 && Buffer.byteLength(message.body) > maxBodyBytes) continue;
-        gauges.plant_store_webhook_lag_seconds = (Date.now() - last.atMs) / 1_000;
+        metrics.plant_store_webhook_lag_seconds = (Date.now() - last.atMs) / 1_000;
         return { ...webhook, ...lease, message: { ...message, cursor, reach } };
       }
     } catch (error) {
@@ -77,7 +77,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
   function begin(key: WebhookKey): void {
     const name = key.join();
     if (!inProgress.has(name)) inProgress.set(name, sendOrLog(key, name));
-    gauges.plant_store_webhooks_sending = inProgress.size;
+    metrics.plant_store_webhooks_sending = inProgress.size;
   }
 
   async function sendOrLog(key: WebhookKey, name: string): Promise<void> {
@@ -91,7 +91,7 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
       broken.add(name);
     } finally {
       inProgress.delete(name);
-      gauges.plant_store_webhooks_sending = inProgress.size;
+      metrics.plant_store_webhooks_sending = inProgress.size;
     }
   }
 

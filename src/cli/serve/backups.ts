@@ -19,6 +19,8 @@ import type { ServeOptions } from './options.ts';
 /** Until the next attempt after a failure, and until a change of the clock is noticed. */
 const maxPauseMs = 15 * 60_000;
 const heartbeatTimeoutMs = 10_000;
+/** A network file system can hang. */
+const maxBackupMs = 24 * 60 * 60_000;
 /** The lowest priority, for the processor and the disk. */
 const niceness = 19;
 
@@ -72,6 +74,7 @@ async function runBackup(file: string, database: string, stopping: AbortSignal):
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     signal: stopping,
+    timeout: maxBackupMs,
     killSignal: 'SIGKILL', // while it checks a file, it does not handle another one
   });
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve));

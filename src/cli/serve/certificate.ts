@@ -9,7 +9,7 @@ import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 import type { AppOptions } from '../../http/app.ts';
 import { createTlsServer, secureContextOptions, type KeyPair } from '../../http/server/tls.ts';
-import { gauges } from '../../metrics/metrics.ts';
+import { metrics } from '../../metrics/metrics.ts';
 import { Refusal } from '../../refusal.ts';
 import { causeOf, refuseUnreadable } from '../errors.ts';
 import type { ServeOptions } from './options.ts';
@@ -87,7 +87,7 @@ function validityWarning(certificate: X509Certificate, log: Logger): () => void 
   const daysFrom = (ms: number) => (validTo.getTime() - ms) / dayMs;
   const thresholds = warningDays.filter((days) => 2 * days < daysFrom(validFrom.getTime()));
   let warned = Infinity;
-  gauges.plant_store_certificate_expiry_timestamp_seconds = validTo.getTime() / 1_000;
+  metrics.plant_store_certificate_expiry_timestamp_seconds = validTo.getTime() / 1_000;
   return () => {
     const nowMs = Date.now();
     const daysLeft = nowMs < validFrom.getTime() ? 0 : daysFrom(nowMs);

@@ -12,7 +12,7 @@ import {
   type Reader,
 } from '../../log/feed.ts';
 import { Waiter, type Watch } from '../../log/watch.ts';
-import { gauges } from '../../metrics/metrics.ts';
+import { metrics } from '../../metrics/metrics.ts';
 import { defaultFields, plantJson } from '../../plants/lists.ts';
 import { FairSemaphore } from '../../shared/fair-semaphore.ts';
 import { runInSlice } from '../../shared/time-slices.ts';
@@ -98,7 +98,7 @@ export function changeRoutes(
     const timer = setTimeout(end, Math.min(waitMs, expiresAtMs - Date.now()));
     response.once('close', end);
     if (response.destroyed) end();
-    gauges.plant_store_waiting_requests++;
+    metrics.plant_store_waiting_requests++;
     try {
       let page = first;
       do {
@@ -113,7 +113,7 @@ export function changeRoutes(
       } while (page.changes.length === 0 && !waiter.isOver);
       return page;
     } finally {
-      gauges.plant_store_waiting_requests--;
+      metrics.plant_store_waiting_requests--;
       clearTimeout(timer);
     }
   }

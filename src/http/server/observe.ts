@@ -4,7 +4,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Level, Logger } from 'pino';
 import type { Grant } from '../../access/access.ts';
-import { countRequest, gauges } from '../../metrics/metrics.ts';
+import { countRequest, metrics } from '../../metrics/metrics.ts';
 
 /** As nginx logs it: the client left before the response. */
 const clientClosedRequest = 499;
@@ -18,9 +18,9 @@ export function observerOf(log: Logger, level: Level) {
   const isLogged = log.isLevelEnabled(level);
   return (request: FastifyRequest, { raw: response }: FastifyReply): void => {
     const startMs = performance.now();
-    gauges.http_server_active_requests++;
+    metrics.http_server_active_requests++;
     response.on('close', () => {
-      gauges.http_server_active_requests--;
+      metrics.http_server_active_requests--;
       const ms = performance.now() - startMs;
       const status = response.headersSent ? response.statusCode : clientClosedRequest;
       const { id: requestId, method, headers } = request;

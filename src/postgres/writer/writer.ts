@@ -3,7 +3,7 @@
  * store is in one transaction at a time, with changes to its plants or with one other write. Each has its own outcome.
  */
 import { randomBytes } from 'node:crypto';
-import { countCommit, gauges } from '../../metrics/metrics.ts';
+import { countCommit, metrics } from '../../metrics/metrics.ts';
 import type { Change } from '../../plants/changes.ts';
 import type { WriteSettings } from '../../storage.ts';
 import {
@@ -70,7 +70,7 @@ export class Writer {
       isDecided: false,
     };
     this.#pending.add(queued);
-    gauges.plant_store_pending_writes++;
+    metrics.plant_store_pending_writes++;
     const waiting = this.#waiting.get(store);
     if (waiting === undefined) this.#waiting.set(store, [queued]);
     else waiting.push(queued);
@@ -87,7 +87,7 @@ export class Writer {
       return await queued.outcome.promise;
     } finally {
       this.#pending.delete(queued);
-      gauges.plant_store_pending_writes--;
+      metrics.plant_store_pending_writes--;
     }
   }
 

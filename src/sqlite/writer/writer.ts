@@ -4,7 +4,7 @@
  */
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { countCommit, gauges } from '../../metrics/metrics.ts';
+import { countCommit, metrics } from '../../metrics/metrics.ts';
 import type { Change, ChangeResults } from '../../plants/changes.ts';
 import {
   maxPendingWrites,
@@ -72,7 +72,7 @@ export class Writer {
     if (this.#diskFailure !== undefined) throw storageUnavailable(this.#diskFailure);
     if (this.#pending >= maxPendingWrites) throw tooManyWrites();
     this.#pending++;
-    gauges.plant_store_pending_writes = this.#pending;
+    metrics.plant_store_pending_writes = this.#pending;
     const pending = { write, ...Promise.withResolvers<unknown>() };
     this.#unsent.push(pending);
     if (this.#unsent.length === 1) process.nextTick(() => this.#flush());
@@ -137,7 +137,7 @@ export class Writer {
   }
 
   #reject(writes: readonly PendingWrite[], problem: Problem): void {
-    gauges.plant_store_pending_writes = this.#pending -= writes.length;
+    metrics.plant_store_pending_writes = this.#pending -= writes.length;
     for (const { reject } of writes) reject(problem);
   }
 
@@ -145,7 +145,7 @@ export class Writer {
     const sinceMs = this.#sent[0]?.sinceMs ?? performance.now();
     for (const outcomes of ofBatches) {
       const { writes = [] } = this.#sent.shift() ?? {};
-      gauges.plant_store_pending_writes = this.#pending -= writes.length;
+      metrics.plant_store_pending_writes = this.#pending -= writes.length;
       for (const [at, { resolve, reject }] of writes.entries()) {
         const outcome = outcomes[at];
         if (isFailure(outcome)) {
