@@ -12,7 +12,7 @@ import { copiedColumns, tables, type Archive, type Row, type Table } from './arc
 import { digestOf } from './digest.ts';
 
 /** Further faults are not listed. */
-export const maxFaults = 100;
+const maxFaults = 100;
 
 /** Without `hasLog`, only rows are verified. The digest is that of `copy`. */
 export async function verifyArchive(

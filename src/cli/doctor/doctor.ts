@@ -29,8 +29,8 @@ export function addDoctorCommand(plantStore: Command): void {
       const checks: Check[] = [
         ...(await openChecks(database, resources)),
         ['descriptors', 'how many files a process can open', descriptors],
-        ...needing('--backup-dir', backupDir, (folder) => backupChecks(folder, backupEvery)),
-        ...needing('--base-url', baseUrl, addressChecks),
+        ['backup', 'the age of the last verified backup', () => backup(backupDir, backupEvery)],
+        ...addressChecks(baseUrl),
       ];
       const chosen = checks.filter(([name]) => only === undefined || name === only);
       if (chosen.length === 0) throw new UsageError(`There is no check ${only}. See --list.`);
@@ -79,20 +79,10 @@ function descriptors(): Finding {
   return [lacksOpenFiles ? 'warn' : 'ok', detail, 'ulimit -n 16384; in a unit: LimitNOFILE=16384'];
 }
 
-function backupChecks(folder: string, everyMs: number): Check[] {
-  return [['backup', 'the age of the last verified backup', age]];
-
-  async function age(): Promise<Finding> {
-    const last = await lastBackupAt(folder);
-    const isLate = last === undefined || Date.now() - last.getTime() > 2 * everyMs;
-    const detail = last === undefined ? `none in ${folder}` : `begun at ${last.toISOString()}`;
-    return [isLate ? 'fail' : 'ok', detail, 'Look for "backup failed" in the log of the service.'];
-  }
-}
-
-/** Checks of what an option has. Without it, they are skipped. */
-function needing(option: string, value: string | undefined, checks: (value: string) => Check[]) {
-  if (value !== undefined) return checks(value);
-  const skip = (): Finding => ['skipped', `${option} is not set`];
-  return checks('').map(([name, about]): Check => [name, about, skip]);
+async function backup(folder: string | undefined, everyMs: number): Promise<Finding> {
+  if (folder === undefined) return ['skipped', '--backup-dir is not set'];
+  const last = await lastBackupAt(folder);
+  const isLate = last === undefined || Date.now() - last.getTime() > 2 * everyMs;
+  const detail = last === undefined ? `none in ${folder}` : `begun at ${last.toISOString()}`;
+  return [isLate ? 'fail' : 'ok', detail, 'Look for "backup failed" in the log of the service.'];
 }

@@ -11,14 +11,16 @@ const timeoutMs = 10_000;
 const warningMs = 14 * 86_400_000;
 const fix = 'Use the file for your proxy: docs/how-to/deploy.md#put-a-proxy-in-front';
 
-export function addressChecks(baseUrl: string): Check[] {
-  return [
+export function addressChecks(baseUrl = ''): Check[] {
+  const checks: Check[] = [
     ['address', 'whether the service responds at its public address', reached],
     ['proxy-headers', 'headers that a proxy passes on', refusing('GET /token')],
     ['proxy-methods', 'methods that it passes on', refusing('PATCH /plants/1', 'DELETE /plants/1')],
     ['proxy-paths', 'paths that it passes on', refusing('PUT /shares/a%2Fb')],
     ['certificate', 'when the certificate of the public address ends', certificate],
   ];
+  if (baseUrl !== '') return checks;
+  return checks.map(([name, about]) => [name, about, () => ['skipped', '--base-url is not set']]);
 
   async function send(method: string, path: string): Promise<Response> {
     const address = new URL(baseUrl + path);
