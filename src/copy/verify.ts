@@ -5,9 +5,8 @@
  * Memory grows with the log: by 8 bytes for a change of a plant, and more for deletions, users, shares and tokens.
  */
 import { tokenId } from '../access/token.ts';
-import { changeEvents, plantEvents } from '../log/change-log.ts';
+import { changeEvents, leftCrc, plantEvents } from '../log/change-log.ts';
 import { plantOf } from '../plants/fields.ts';
-import { leftCrc } from '../sql/log.ts';
 import { copiedColumns, tables, type Archive, type Row, type Table } from './archive.ts';
 import { digestOf } from './digest.ts';
 
