@@ -60,10 +60,9 @@ export const putBackWrites = {
           }),
         );
         const result: PutBack[] = [];
-        const steps: { entry: NewEntry; after: OwnedPlant | undefined }[] = [];
-        const add = (entry: NewEntry, found: OwnedPlant | undefined, after?: OwnedPlant) => {
-          const own = { ...entry, owner: found?.owner, left: after };
-          steps.push({ entry: withTexts(own, (field) => found?.[field]), after });
+        const entries: NewEntry[] = [];
+        const add = (entry: NewEntry, found?: OwnedPlant) => {
+          entries.push(withTexts({ ...entry, owner: found?.owner }, (field) => found?.[field]));
         };
         for (const difference of plants) {
           const { id, before, now: shown } = difference;
@@ -75,26 +74,26 @@ export const putBackWrites = {
           const event = plantEvents.find((each) => each === outcome);
           if (event === 'restored' && deleted !== undefined) {
             // As it was deleted, and from there as it was before.
-            add({ event, plant: id, previous: deleted.position }, undefined, deleted);
+            add({ event, plant: id, previous: deleted.position, left: deleted });
             const next = deleted.owner === before?.owner ? 'updated' : 'moved';
             if (isDifferent({ before, now: deleted })) {
-              add({ event: next, plant: id, continues: true }, deleted, before);
+              add({ event: next, plant: id, continues: true, left: before }, deleted);
             }
           } else if (event !== undefined) {
-            add({ event, plant: id, previous: now?.position }, now, before);
+            add({ event, plant: id, previous: now?.position, left: before }, now);
           }
         }
         if (isTrial) return { result };
-        const ended = steps.flatMap(({ entry: { event, previous } }) =>
+        const ended = entries.flatMap(({ event, previous }) =>
           event === 'restored' ? (previous ?? []) : [],
         );
         return {
           result,
-          entries: steps.map(({ entry }) => entry),
+          entries,
           writes: (positions) => [
-            ...steps.map(({ entry: { plant }, after }, at): Query => {
-              if (after === undefined) return [putBackSql.delete, [store, plant]];
-              const values = [after.owner, positions[at], ...textValues(after)];
+            ...entries.map(({ plant, left }, at): Query => {
+              if (left === undefined) return [putBackSql.delete, [store, plant]];
+              const values = [left.owner, positions[at], ...textValues(left)];
               return [putBackSql.set, [store, plant, ...values]];
             }),
             [logSql.endDeletions, [store, ended]],

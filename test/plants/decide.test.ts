@@ -215,7 +215,18 @@ class Model implements Facts {
     const { owner, name, tag } = before ?? {};
     const event = `${kind.replace(/e$/, '')}ed` as 'created';
     const previous = kind === 'restore' ? endedDeletion : before?.position;
-    const logged = { position, previous, event, by, request, plant: id, owner, name, tag };
+    const logged = {
+      position,
+      previous,
+      event,
+      by,
+      request,
+      plant: id,
+      owner,
+      name,
+      tag,
+      left: stored,
+    };
     const entry = hasLog ? logged : undefined;
     const effect = { id, before, after: stored, lastId, position, endedDeletion };
     const created = { id, position, isReplay: false };
