@@ -28,6 +28,8 @@ export async function removeOldBackups(folder: string, keep: number): Promise<vo
 
 /** The oldest first. Leaves out those of a clock that was ahead: they would look newer than each new one. */
 async function backupsIn(folder: string): Promise<string[]> {
-  const [names, now] = [await readdir(folder), backupName()];
+  const now = backupName();
+  const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+  const names = files.map(({ name }) => name);
   return names.filter((name) => nameOfBackup.test(name) && name <= now).toSorted();
 }
