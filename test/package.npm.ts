@@ -1,9 +1,10 @@
 /**
- * The package that `npm pack` makes, installed in an empty folder as a user installs it. npm takes the dependencies
+ * The package that `npm run release` makes, installed in an empty folder as a user installs it. npm takes the dependencies
  * from its cache if it can.
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -13,7 +14,8 @@ import {
   statSync,
   symlinkSync,
 } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
+import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -21,6 +23,7 @@ import { Page } from '../tools/markdown.ts';
 import packageFile from '../package.json' with { type: 'json' };
 import { call } from './support/app.ts';
 import { run, serve } from './support/command.ts';
+import { databaseFile } from './support/database.ts';
 import { startRedis } from './support/redis.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { tempFolder } from './support/temp.ts';
@@ -33,7 +36,7 @@ const alsoOfTests = 'ipaddr.js';
 
 test('the package', { timeout: 200_000 }, async (suite) => {
   const temp = tempFolder(suite);
-  const tarball = await pack(temp);
+  const tarball = await release(temp);
   const folder = join(temp, 'empty');
   mkdirSync(folder);
   await npm(folder, 'install', '--prefer-offline', tarball);
@@ -51,6 +54,37 @@ test('the package', { timeout: 200_000 }, async (suite) => {
       const name = path.slice('node_modules/'.length);
       assert.ok(name === alsoOfTests || !(name in packageFile.devDependencies), name);
     }
+  });
+
+  await suite.test('is released with an SBOM, and the checksums of all files', () => {
+    const cwd = dirname(tarball);
+    const check = ['--check', '--strict', 'SHA256SUMS'];
+    const lines = execFileSync('sha256sum', check, { cwd, encoding: 'utf8' }).trim().split('\n');
+    const files = readdirSync(cwd).filter((file) => file !== 'SHA256SUMS');
+    assert.deepEqual(lines.toSorted(), files.map((file) => `${file}: OK`).toSorted());
+    const { name, version } = packageFile;
+    const expected = [`${name}-${version}.cdx.json`, `${name}-${version}.tgz`];
+    assert.deepEqual(files.toSorted(), [...expected, `${name}-client-${version}.tgz`]);
+  });
+
+  await suite.test('starts with npx, without an installation', async (t) => {
+    const { folder: cwd, url } = databaseFile(t);
+    cpSync(tarball, join(cwd, basename(tarball))); // npx looks for it in the folder of the next package.json
+    const serving = ['serve', '--port', '0', '--database', url];
+    const args = ['--yes', '--prefer-offline', `./${basename(tarball)}`, ...serving];
+    const child = spawn('npx', args, {
+      cwd,
+      env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const ended = once(child, 'close');
+    t.after(async () => {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL'); // with the service
+      await ended;
+    });
+    const address = await firstMatch(child.stdout, /listens on (\S+)/);
+    assert.equal((await call(`${address}/readyz`, 'GET')).status, 200);
   });
 
   await suite.test('contains its documentation, whose links work', () => {
@@ -138,8 +172,16 @@ test('the package', { timeout: 200_000 }, async (suite) => {
 const onlyInRepository =
   /^(test|bench|tools|src|docs\/decisions)(\/|$)|^(CONTRIBUTING\.md|compose\.yaml|deploy\/Dockerfile)$/;
 
-/** Packs a copy of the checkout, because packing writes dist/. */
-async function pack(temp: string): Promise<string> {
+async function firstMatch(stream: NodeJS.ReadableStream, pattern: RegExp): Promise<string> {
+  for await (const line of createInterface({ input: stream })) {
+    const [, found] = pattern.exec(line) ?? [];
+    if (found !== undefined) return found;
+  }
+  throw new Error(`no line matches ${pattern}`);
+}
+
+/** Releases a copy of the checkout, because that writes dist/ and release/. */
+async function release(temp: string): Promise<string> {
   const copy = join(temp, 'checkout');
   const excluded = [
     'node_modules',
@@ -147,6 +189,7 @@ async function pack(temp: string): Promise<string> {
     '.cache',
     'dist',
     'dist-client',
+    'release',
     'test',
     'bench',
     'site',
@@ -154,9 +197,8 @@ async function pack(temp: string): Promise<string> {
   const filter = (file: string) => !excluded.includes(relative(root, file));
   cpSync(root, copy, { recursive: true, filter });
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
-  await npm(copy, 'pack');
-  const [tarball = ''] = readdirSync(copy).filter((file) => file.endsWith('.tgz'));
-  return join(copy, tarball);
+  await promisify(execFile)(process.execPath, ['tools/release.ts'], { cwd: copy, env });
+  return join(copy, 'release', `plant-store-${packageFile.version}.tgz`);
 }
 
 /** npm and npx start the Node that runs this test. */

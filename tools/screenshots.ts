@@ -37,7 +37,7 @@ for (const json of plants()) await app.call('POST', '/plants', { token, json });
 const browser = await launchBrowser(scope);
 await picture('page', { ...desktop, colorScheme: 'light' });
 await picture('page-dark', { ...desktop, colorScheme: 'dark' });
-await picture('page-phone', { ...phone, colorScheme: 'light', deviceScaleFactor: 2 });
+await picture('page-phone', { ...phone, colorScheme: 'light' });
 for (const size of [192, 512]) await icon(size);
 for (const cleanup of cleanups) await cleanup();
 

@@ -50,15 +50,15 @@ export async function openPostgresArchive(
     count: async (table) => Number(await aggregate(`SELECT count(*) FROM plant_store.${table}`)),
     read: (table, after, limit) => servers.any.read(readSql(table, after, limit), after ?? []),
     version: async () => String(await aggregate(versionSql)),
-    snapshot: (work) =>
-      withSession((session) => transact(session, 'REPEATABLE READ READ ONLY', work)),
+    snapshot: (work) => withSession((session) => transact(session, snapshotIsolation, work)),
     fill: (work) => withSession((session) => transact(session, 'READ COMMITTED', work)),
     [Symbol.asyncDispose]: () => servers.close(),
   };
 }
 
-/** To each node of a cluster, so that statements about a store see one snapshot. */
-const oneConnection = 'SET LOCAL citus.max_adaptive_executor_pool_size = 1';
+/** With one connection to each node of a cluster, so that all statements about a store see the same snapshot. */
+const snapshotIsolation =
+  'REPEATABLE READ READ ONLY; SET LOCAL citus.max_adaptive_executor_pool_size = 1';
 
 /** Changes with the version or the last user of any store. */
 const versionSql = `
@@ -90,7 +90,7 @@ async function transact<T>(
   const settings = await unlimitedSettings(session, 0);
   try {
     await session.command(
-      `BEGIN ISOLATION LEVEL ${isolation}; ${settings}; ${oneConnection}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
+      `BEGIN ISOLATION LEVEL ${isolation}; ${settings}; SET LOCAL idle_in_transaction_session_timeout = ${maxIdleMs}`,
     );
     const result = await work(target);
     await session.commandWithoutDeadline('COMMIT').catch((error: unknown) => {

@@ -15,13 +15,9 @@ export function backupName(at = new Date()): string {
 
 /** When the newest verified backup was begun. Undefined if there is none, or the folder cannot be read. */
 export async function lastBackupAt(folder: string): Promise<Date | undefined> {
-  const now = backupName();
-  const names = await backupsIn(folder).catch(() => []);
-  // A wrong clock has written later ones.
-  const last = names.findLast((name) => name <= now);
-  return last === undefined
-    ? undefined
-    : new Date(last.replace(nameOfBackup, '$1-$2-$3T$4:$5:$6Z'));
+  const last = (await backupsIn(folder).catch(() => [])).at(-1);
+  if (last === undefined) return undefined;
+  return new Date(last.replace(nameOfBackup, '$1-$2-$3T$4:$5:$6Z'));
 }
 
 /** Removes all but the newest backups. Files with other names stay. */
@@ -30,8 +26,8 @@ export async function removeOldBackups(folder: string, keep: number): Promise<vo
   for (const name of names.slice(0, -keep)) await rm(join(folder, name), { force: true });
 }
 
-/** The oldest first. */
+/** The oldest first. Leaves out those of a clock that was ahead: they would look newer than each new one. */
 async function backupsIn(folder: string): Promise<string[]> {
-  const names = await readdir(folder);
-  return names.filter((name) => nameOfBackup.test(name)).toSorted();
+  const [names, now] = [await readdir(folder), backupName()];
+  return names.filter((name) => nameOfBackup.test(name) && name <= now).toSorted();
 }

@@ -47,6 +47,7 @@ it('makes 100 backups while clients write, each with every change before it', as
       const answer = await call(`${service.address}/plants?fields=id`, 'POST', { token, json });
       assert.equal(answer.status, 201, answer.text);
       acknowledged.push((answer.json as { id: number }).id);
+      await pause(10); // leaves time for the backups
     }
   };
   await Promise.all(Array.from({ length: 4 }, write));

@@ -35,6 +35,7 @@ it('verify finds nothing in databases after kills', async (t) => {
     const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => isRunning));
     const enough = 20 + Math.floor(random() * 200);
     await until('users have written', () => (book.counts['POST 201'] ?? 0) >= enough);
+    await runOk(['verify'], { env }); // beside the service
     const killed = services.map((service) => service.stop('SIGKILL'));
     isRunning = false;
     await Promise.all([...killed, ...work]);
