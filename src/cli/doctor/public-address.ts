@@ -12,7 +12,7 @@ const warningMs = 14 * 86_400_000;
 const requests = ['GET /token', 'PATCH /plants/1', 'DELETE /plants/1', 'PUT /shares/a%2Fb'];
 const fix = 'Use the file for your proxy: docs/how-to/deploy.md#put-a-proxy-in-front';
 
-export function addressChecks(baseUrl = ''): Check[] {
+export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Check[] {
   const checks: Check[] = [
     ['address', 'whether the service responds at its public address', reached],
     ['proxy', 'headers, methods and paths that a proxy passes on', passesOn],
@@ -59,7 +59,8 @@ export function addressChecks(baseUrl = ''): Check[] {
     const { protocol, hostname, port } = new URL(baseUrl);
     if (protocol === 'http:') return ['skipped', 'the address has no TLS'];
     const host = hostname.replaceAll(/[[\]]/g, ''); // of an IPv6 address
-    await using socket = connect({ host, port: Number(port || 443) });
+    const socket = connect({ host, port: Number(port || 443) });
+    resources.defer(() => void socket.destroy());
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(timeoutMs) });
     const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
     const [lifeMs, leftMs] = [Date.parse(to) - Date.parse(from), Date.parse(to) - Date.now()];
