@@ -13,9 +13,13 @@ export function backupName(at = new Date()): string {
   return `plant-store-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}.backup`;
 }
 
+/** A process has one folder. If its disk hangs, this keeps one thread of Node waiting and not all. */
+let reading: Promise<string[]> | undefined;
+
 /** When the newest verified backup was begun. Undefined if there is none, or the folder cannot be read. */
 export async function lastBackupAt(folder: string): Promise<Date | undefined> {
-  const last = (await backupsIn(folder).catch(() => [])).at(-1);
+  reading ??= backupsIn(folder).finally(() => (reading = undefined));
+  const last = (await reading.catch(() => [])).at(-1);
   if (last === undefined) return undefined;
   return new Date(last.replace(nameOfBackup, '$1-$2-$3T$4:$5:$6Z'));
 }
