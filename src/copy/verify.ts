@@ -5,9 +5,8 @@
  * Memory grows with the log: by 8 bytes for a change of a plant, and more for deletions, users, shares and tokens.
  */
 import { tokenId } from '../access/token.ts';
-import { changeEvents, plantEvents } from '../log/change-log.ts';
+import { changeEvents, leftCrc, plantEvents } from '../log/change-log.ts';
 import { plantOf } from '../plants/fields.ts';
-import { leftCrc } from '../sql/log.ts';
 import { copiedColumns, tables, type Archive, type Row, type Table } from './archive.ts';
 import { digestOf } from './digest.ts';
 
@@ -21,6 +20,9 @@ export async function verifyArchive(
   onProgress: (done: number, total: number) => void = () => {},
 ): Promise<{ digest: string; faults: readonly string[] }> {
   const faults: string[] = [];
+  const report = (fault: string) => {
+    if (faults.length < maxFaults) faults.push(fault);
+  };
   const stores = new Map<unknown, ReturnType<typeof openCheck>>();
   let [done, total] = [0, 0];
   for (const table of tables) total += await archive.count(table);
@@ -29,9 +31,8 @@ export async function verifyArchive(
       for (const row of rows) {
         const check = stores.get(row[0]);
         // The rows have these columns, as `copiedColumns`.
-        if (table === 'stores') stores.set(row[0], openCheck(row as StoreRow, faults));
-        else if (check === undefined)
-          faults.push(`${table} of store ${String(row[0])}, which is missing`);
+        if (table === 'stores') stores.set(row[0], openCheck(row as StoreRow, report));
+        else if (check === undefined) report(`${table} of a missing store, ${String(row[0])}`);
         else if (table !== 'changes') check.add(table, row);
         else if (hasLog) check.addChange(row as ChangeRow);
       }
@@ -39,7 +40,7 @@ export async function verifyArchive(
     }),
   );
   for (const check of stores.values()) check.end();
-  return { digest, faults: faults.slice(0, maxFaults) };
+  return { digest, faults };
 }
 
 type Id = number | null;
@@ -60,7 +61,8 @@ const unknown = 2 ** 32;
 /** In place of a checksum, after a deletion. */
 const isGone = -1;
 
-function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults: string[]) {
+function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
+  const [store, storeName, lastId, lastUser, last] = ofStore;
   /** Positions of the oldest change, and of the next one. */
   let [oldest, next] = [Infinity, NaN];
   /**
@@ -74,9 +76,7 @@ function openCheck([store, storeName, lastId, lastUser, last]: StoreRow, faults:
   const expected = new Map<string, unknown>();
   const users = new Set<unknown>();
 
-  function report(fault: string): void {
-    if (faults.length < maxFaults) faults.push(`store ${storeName}, ${fault}`);
-  }
+  const report = (fault: string) => reportFault(`store ${storeName}, ${fault}`);
 
   /** Returns false if the change at this position has left something else, or if another one has found that. */
   function isLeft(position: number, found: number): boolean {

@@ -6,8 +6,9 @@
  * the plant itself. So a create costs no second copy of its text, but only a checksum, which shows whether they still agree
  * (verify.ts).
  */
+import { crc32 } from 'node:zlib';
 import type { Identified, Identity, ReadAccess } from '../access/access.ts';
-import type { TextField, Texts } from '../plants/fields.ts';
+import { textValues, type TextField, type Texts } from '../plants/fields.ts';
 import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import type { ScanQuery } from '../shared/scan.ts';
 
@@ -64,6 +65,14 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   owner?: number | undefined;
   /** The plant after the change. */
   left?: OwnedPlant | undefined;
+}
+
+/**
+ * A checksum of what a change leaves of a plant, for `verify`. No text has a line break. A field that is added later is empty,
+ * and so changes none.
+ */
+export function leftCrc(plant: OwnedPlant): number {
+  return crc32([plant.id, plant.owner, ...textValues(plant)].join('\n').replace(/\n+$/, ''));
 }
 
 /** A change with its place. */

@@ -1,12 +1,12 @@
 /**
  * The log of changes on both engines. Who adds to it has locked the row of the store in the same transaction.
  */
-import { crc32 } from 'node:zlib';
 import { reaches, userKey } from '../access/access.ts';
 import { idBytes, tokenId } from '../access/token.ts';
 import {
   changeEvents,
   keptSince,
+  leftCrc,
   maxFollowed,
   maxPosition,
   type ChangeLog,
@@ -17,15 +17,7 @@ import {
 } from '../log/change-log.ts';
 import { changesNotKept } from '../log/feed.ts';
 import type { DeletionInLog } from '../plants/decide.ts';
-import {
-  eachText,
-  plantOf,
-  textColumns,
-  textFields,
-  textValues,
-  type PlantRow,
-} from '../plants/fields.ts';
-import type { OwnedPlant } from '../plants/plant-storage.ts';
+import { eachText, plantOf, textColumns, textFields, type PlantRow } from '../plants/fields.ts';
 import { scan } from '../shared/scan.ts';
 import { openRetention, retentionSql } from './retention.ts';
 import { sql } from './statement.ts';
@@ -73,11 +65,6 @@ export function valuesOf(
     left === undefined ? null : leftCrc(left),
     ...textFields.map((field) => entry[field] ?? null),
   ];
-}
-
-/** A checksum of what a change leaves of a plant, for `verify`. No text has a line break. */
-export function leftCrc(plant: OwnedPlant): number {
-  return crc32([plant.id, plant.owner, ...textValues(plant)].join('\n'));
 }
 
 /** What the id of a token has of its hash. One byte more marks a JWT, whose id has no store. */
