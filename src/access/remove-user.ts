@@ -45,7 +45,7 @@ export async function removeUser(
   return moved;
 }
 
-/** Forgets a removed user, or continues that. Resolves to false if the user has access again. */
+/** Forgets a removed user, or continues that. Resolves to false if the user has access again, or plants. */
 export async function forgetUser(
   { users }: Storage,
   user: Identity,

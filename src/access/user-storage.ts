@@ -45,8 +45,8 @@ export interface UserStorage {
 
   /**
    * Takes a step of blanking what the database has of a removed user with this name, in up to `limit` changes from a position
-   * on. The last step blanks the name itself. Resolves to where to continue, or to undefined, without a change, if the user
-   * has access.
+   * on, and ends shares with the name. The last step blanks the name itself. Resolves to where to continue, or to undefined,
+   * without a change, if the user has access or owns something.
    */
   forget(
     user: Identity,

@@ -57,17 +57,17 @@ function reportLock(url: string): void {
   );
 }
 
-/** Opens a database to copy all its data from or to. Throws Refusal if that fails. */
+/** Opens a database to read all its data, or to copy it from or to. Throws Refusal if that fails. */
 export async function openArchive(
   url: string,
-  { create }: Pick<OpenOptions, 'create'>,
+  options: { create: boolean; isUnchanged?: boolean },
 ): Promise<Archive> {
   if (isFile(url)) {
     const { SqliteArchive } = await import('../sqlite/archive.ts');
-    return new SqliteArchive(fileOf(url), { create, onLongWait: () => reportLock(url) });
+    return new SqliteArchive(fileOf(url), { ...options, onLongWait: () => reportLock(url) });
   }
   const { openPostgresArchive } = await import('../postgres/archive.ts').catch(refuseMissing('pg'));
-  return openPostgresArchive(url, { create }).catch((error: unknown) => {
+  return openPostgresArchive(url, options).catch((error: unknown) => {
     const reason = error instanceof UsageError ? undefined : reasonOf(error);
     if (reason === undefined) throw error;
     // A copy opens two databases, so the message shows which one failed.

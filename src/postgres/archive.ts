@@ -12,7 +12,7 @@ import { Servers } from './servers.ts';
 import { sql, type Statement, type Query } from '../sql/statement.ts';
 import type { Connection } from './pool/connection.ts';
 import { problemOf, settled } from './errors.ts';
-import { refuseNewerSchema, type MigrateOptions } from './schema/migrate.ts';
+import { refuseNewerSchema, refuseOlderSchema, type MigrateOptions } from './schema/migrate.ts';
 import { newGrantsVersion } from './tables/grants.ts';
 import { keyOf } from './tables/names.ts';
 import { outcomeUnknown } from '../problem.ts';
@@ -24,7 +24,7 @@ const maxIdleMs = 60_000;
 /** Throws Refusal if the database cannot be used, and a Problem if it does not respond. */
 export async function openPostgresArchive(
   url: string,
-  options: Pick<MigrateOptions, 'create'>,
+  { isUnchanged, ...options }: Pick<MigrateOptions, 'create'> & { isUnchanged?: boolean },
 ): Promise<Archive> {
   const servers = new Servers(parseAddress(url), options);
 
@@ -40,6 +40,7 @@ export async function openPostgresArchive(
   };
 
   try {
+    if (isUnchanged) await withSession(refuseOlderSchema);
     await servers.readiness.open();
     await withSession(refuseNewerSchema);
   } catch (error) {

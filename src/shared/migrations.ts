@@ -76,6 +76,15 @@ export class Migrations {
     if (schema.version > this.newest) throw this.#newerSchema(schema.version, name);
   }
 
+  /** For a program that does not migrate the database. */
+  refuseOlder({ version }: Schema, name: string): void {
+    if (version === 0 || version >= this.newest) return;
+    throw new Refusal(
+      `${name} has schema ${version} of an older Plant Store, and this version needs ${this.newest}. Use the version that ` +
+        'wrote it, or upgrade it with "npx plant-store migrate". Restore a backup to another file first.',
+    );
+  }
+
   /** For the database `name`. Throws Refusal if this program must not use it. */
   findingOf(schema: Schema, name: string): Finding {
     const { version } = schema;

@@ -33,7 +33,6 @@ const forgetSql = {
     UPDATE plant_store.changes SET name = $5
     WHERE ${inRange} AND name = $4 AND ${isOneOf('shared', 'share-changed', 'share-ended')}`,
   blankLabels: sql`UPDATE plant_store.tokens SET label = '' WHERE store = $1 AND user_id = $2`,
-  removeKeys: sql`DELETE FROM plant_store.idempotency_keys WHERE store = $1 AND user_id = $2`,
   rename: sql`UPDATE plant_store.users SET name = $3 WHERE store = $1 AND id = $2`,
 };
 
@@ -46,12 +45,14 @@ export const forgetWrites = {
       store,
       reads: [
         [userSql.isActive, [store, user]],
+        [userSql.ownsAnything, [store, user]],
         [forgetSql.findChanges, [store, from, limit]],
+        [userSql.findReceived, [store, user, limit]],
       ],
-      decide([[active], changes]) {
-        if (active !== undefined) return { result: undefined };
+      decide([active, owned, changes, received]) {
+        if (active.length + owned.length > 0) return { result: undefined };
         const to = changes.at(-1)?.[0] ?? from;
-        const isLast = changes.length < limit;
+        const isLast = changes.length < limit && received.length < limit;
         const before = changes.flatMap(([, owner, plant, previous]) =>
           owner === user && plant !== null ? (previous ?? []) : [],
         );
@@ -61,9 +62,9 @@ export const forgetWrites = {
         ];
         const rest: Query[] = [
           [forgetSql.blankLabels, ofUser],
-          [forgetSql.removeKeys, ofUser],
           [forgetSql.rename, [...ofUser, forgottenName(user)]],
         ];
+        const owners = received.map(([owner]) => owner);
         return {
           result: isLast ? {} : { next: to + 1 },
           writes: () => [
@@ -71,8 +72,15 @@ export const forgetWrites = {
             [forgetSql.blankPlants, [...range, user]],
             [forgetSql.blankWebhooks, [...range, user]],
             [forgetSql.blankShares, [...range, name, forgottenName(user)]],
+            [userSql.endReceived, [...ofUser, owners]], // given to the name since the removal
             ...(isLast ? rest : []),
           ],
+          entries: received.map(([owner, , tag]) => ({
+            event: 'share-ended',
+            owner,
+            name: forgottenName(user),
+            tag,
+          })),
         };
       },
     }),

@@ -23,7 +23,9 @@ export class SqliteArchive implements Archive, Target {
     using opening = new DisposableStack();
     this.#path = path;
     this.#database = opening.use(openDatabase(path, options));
-    migrations.refuseNewer(readSchema(this.#database), path);
+    const schema = readSchema(this.#database);
+    migrations.refuseNewer(schema, path);
+    migrations.refuseOlder(schema, path);
     opening.move();
   }
 

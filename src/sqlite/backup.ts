@@ -87,13 +87,12 @@ export async function backupDatabase(
 /** Throws Refusal unless both files have the same rows, apart from what a restore adds. */
 async function refuseDifference(file: string, restored: string): Promise<void> {
   const digest = async (path: string) => {
-    await using archive = new SqliteArchive(path, { create: false });
+    await using archive = new SqliteArchive(path, { create: false, isUnchanged: true });
     return await digestOf(archive, () => {}); // before the archive is disposed
   };
   if ((await digest(file)) !== (await digest(restored))) {
     throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
   }
-  convertToSingleFile(file);
 }
 
 function freeBytesIn(folder: string): number {

@@ -7,6 +7,7 @@ import { openArchive } from '../../src/cli/database.ts';
 import { tables } from '../../src/copy/archive.ts';
 import { startApp, type Send } from '../support/app.ts';
 import { run, runOk } from '../support/command.ts';
+import { quotedExecutable, startOnTerminal } from '../support/on-terminal.ts';
 import { it } from '../support/storages.ts';
 
 /** All rows of all tables. */
@@ -53,7 +54,10 @@ it('user forget blanks every text of a removed user, and followers see no gap', 
   await send(zoe, 'PATCH', '/plants/4', { name: 'Also given', tag: '' });
 
   const forget = ['user', 'forget', name, '--yes', '--database', database.url];
-  assert.match((await run(forget)).stderr, /has access to store main\. First remove the user/);
+  assert.match(
+    (await run(forget)).stderr,
+    /has access to store main or plants there\. First remove the user/,
+  );
   await command('remove', name, '--plants-to', 'bob', '--yes');
   await send(bob, 'PUT', `/shares/${encodeURIComponent(name)}`, { access: 'read' });
   await send(bob, 'PATCH', '/plants/4', { name: 'now of Bob' });
@@ -90,4 +94,21 @@ it('user forget blanks every text of a removed user, and followers see no gap', 
   ]);
   const again = await app.user(name);
   assert.deepEqual((await send(again, 'GET', '/plants')).json, []);
+});
+
+it('user forget leaves somebody who is invited with the name before the answer', async (t) => {
+  const app = await startApp(t);
+  const { database } = app;
+  await app.user('bob', { role: 'manager' });
+  await app.user('alice');
+  await runOk(['user', 'remove', 'alice', '--yes', '--database', database.url]);
+  const command = `${quotedExecutable} user forget alice --database '${database.url}'`;
+  const terminal = startOnTerminal(t, command);
+  if (terminal === undefined) return;
+  await terminal.shows(/\[y\/N\]/);
+  const alice = await app.user('alice');
+  terminal.type('y\n');
+  assert.equal(await terminal.ended, 1);
+  assert.match(terminal.output(), /alice has access to store main/);
+  assert.equal((await alice('GET', '/plants')).status, 200);
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { scopes } from '../../src/access/access.ts';
@@ -266,4 +267,24 @@ it('the digest of a database is that of its copies and of its restored backup', 
   }
   await addToken(storage, 'zoe');
   assert.notEqual((await verify(database.url)).sha256, sha256);
+});
+
+it('verify leaves a database and a backup as they are, and refuses an older one', async (t) => {
+  const { url, open, run } = await testDatabase(t);
+  await (await open())[Symbol.asyncDispose]();
+  if (isFile(url)) {
+    const folder = tempFolder(t);
+    const file = join(folder, 'plants.backup');
+    await runOk(['backup', file, '--database', url]);
+    const before = readFileSync(file);
+    assert.equal((await verify(`sqlite:${file}`)).status, 0);
+    assert.deepEqual(readFileSync(file), before);
+    assert.deepEqual(readdirSync(folder), ['plants.backup']);
+  }
+  const older = isFile(url) ? 'PRAGMA user_version = 1001' : 'UPDATE migrations SET version = 1001';
+  await run(`ALTER TABLE changes DROP COLUMN left_crc; ${older}`);
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const { status, stderr } = await runHere(['verify', '--database', url]);
+    assert.deepEqual([status, /has schema 1 of an older/.test(stderr)], [1, true], stderr);
+  }
 });

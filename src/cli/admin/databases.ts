@@ -69,7 +69,7 @@ export function addDatabaseCommands(plantStore: Command): void {
     .action(
       printed(async ({ database, keepChanges }) => {
         const { verifyArchive } = await import('../../copy/verify.ts');
-        await using archive = await openArchive(database, { create: false });
+        await using archive = await openArchive(database, { create: false, isUnchanged: true });
         const { digest, faults } = await withProgress('Verifying', 'rows', (onProgress) =>
           verifyArchive(archive, keepChanges !== 0, onProgress),
         );

@@ -6,6 +6,7 @@ import type { PlantStore } from '../../client/client.ts';
 import { Refusal, UsageError } from '../../refusal.ts';
 import { formatTimestamp } from '../../shared/timestamp.ts';
 import type { Storage } from '../../storage.ts';
+import { isFile } from '../database.ts';
 import { inStore, parseName, storeFlag } from '../options.ts';
 import { addRestoreCommand } from './restore-user.ts';
 import { addUserServiceCommands, listUsersByService } from '../account/users.ts';
@@ -116,25 +117,26 @@ async function confirmRemoval(
 async function forget(
   storage: Storage,
   name: string,
-  { store, yes }: { store: string; yes: boolean },
+  { store, yes, database }: { store: string; yes: boolean; database: string },
 ): Promise<Result> {
   const { user } = await storage.users.find(store, name);
   if (user === undefined) throw noUser(store, name);
   if (user.role !== undefined) throw hasAccess(store, name);
   const question = `Forget user ${name} of store ${store}? This cannot be undone.`;
   await agree(yes, question, `forget user ${name}`);
-  // Shares that others gave to the name since the removal end too.
-  await removeUser(storage, user, () => findHeir(storage, user, { store }));
   if (!(await forgetUser(storage, user, name))) throw hasAccess(store, name);
+  const rest = isFile(database)
+    ? 'in free pages of the file until you copy it'
+    : 'in dead rows until VACUUM removes them, in archived WAL';
   const text =
-    `Forgot user ${name} of store ${store}. Their texts can still be in earlier backups, in free pages of an SQLite ` +
-    'file until you copy it, with receivers of webhooks, and in logs of the service.';
+    `Forgot user ${name} of store ${store}. Their texts can still be in earlier backups, ${rest}, ` +
+    'with receivers of webhooks, and in logs of the service.';
   return { value: { store, user: name }, text };
 }
 
 function hasAccess(store: string, name: string): Refusal {
   return new Refusal(
-    `User ${name} has access to store ${store}. First remove the user with "npx plant-store user remove".`,
+    `User ${name} has access to store ${store} or plants there. First remove the user with "npx plant-store user remove".`,
   );
 }
 
@@ -153,7 +155,7 @@ async function removeByService(
 async function findHeir(
   storage: Storage,
   user: Identity,
-  { store, plantsTo }: Pick<RemoveOptions, 'store'> & Partial<RemoveOptions>,
+  { store, plantsTo }: RemoveOptions,
 ): Promise<Identity | undefined> {
   if (plantsTo === undefined) {
     if (!(await ownsPlants(storage, user))) return undefined;

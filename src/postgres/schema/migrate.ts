@@ -78,6 +78,10 @@ export async function refuseNewerSchema(connection: Connection): Promise<void> {
   migrations.refuseNewer(await readSchema(connection), databaseName);
 }
 
+export async function refuseOlderSchema(connection: Connection): Promise<void> {
+  migrations.refuseOlder(await readSchema(connection), databaseName);
+}
+
 async function migrateOn(server: Pool, isCitus: boolean, stop: AbortSignal): Promise<void> {
   await server.withConnection(async (session) => {
     using _ = addAbortListener(stop, () => session.destroy());

@@ -24,6 +24,8 @@ export interface OpenOptions extends Partial<LockWait> {
   create: boolean;
   /** Whether to migrate the schema, as by default. Without it, a schema that this version cannot use is refused. */
   migrates?: boolean;
+  /** Whether to leave the file as it is, so that a backup stays one that older versions can restore. */
+  isUnchanged?: boolean;
 }
 
 /** Waits for locks of other processes, by default for 5 seconds. Throws Refusal if the path or the file cannot be used. */
@@ -40,7 +42,7 @@ export function openDatabase(path: string, options: OpenOptions): DatabaseSync {
 /** Throws Refusal, or SQLite's error. */
 function openOnce(
   path: string,
-  { create, migrates = true, ...wait }: OpenOptions & LockWait,
+  { create, isUnchanged = false, migrates = !isUnchanged, ...wait }: OpenOptions & LockWait,
 ): DatabaseSync {
   refuseUnsafeSqlite(process.versions['sqlite'] ?? '0');
   if (create && statSync(path, { throwIfNoEntry: false }) === undefined) createDatabase(path);
@@ -63,7 +65,7 @@ function openOnce(
     // A restore held the lock until now, so this connection has the old file open.
     throw new Refusal(`${path} was replaced by a restore just now. Try again.`);
   }
-  configure(database);
+  configure(database, isUnchanged ? String(readPragma(database, 'journal_mode')) : 'wal');
   if (migrates) migrate(database, path, wait);
   else openSchemaCheck(database, path)();
   database.exec(`PRAGMA busy_timeout = ${lockTimeoutMs}`); // migrations change it
@@ -124,14 +126,14 @@ function refuseForeignFile(database: DatabaseSync, path: string): void {
   }
 }
 
-function configure(database: DatabaseSync): void {
-  database.exec('PRAGMA journal_mode = WAL');
+function configure(database: DatabaseSync, mode: string): void {
+  database.exec(`PRAGMA journal_mode = ${mode}`);
   database.exec(`PRAGMA journal_size_limit = ${walLimitBytes}`);
   database.exec('PRAGMA wal_autocheckpoint = 0'); // checkpoint.ts runs them
   database.exec('PRAGMA trusted_schema = OFF');
   // Durability and foreign keys depend on these settings. WAL can be unavailable, and the other two are
   // compile-time defaults that a build of Node can change.
-  const expected = { journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
+  const expected = { journal_mode: mode, synchronous: 2, foreign_keys: 1 };
   for (const [name, value] of Object.entries(expected)) {
     const actual = readPragma(database, name);
     if (actual !== value) {
