@@ -21,7 +21,7 @@ FROM (
 SELECT
   CASE WHEN min(name) IS NULL THEN 'ok' ELSE 'warn' END,
   coalesce('store ' || min(name) || ' has none, so only commands can manage its users',
-           'each store with three or more users has one'),
+           'no store with three or more users lacks one'),
   'npx plant-store token create USER --store ''' || min(name) || ''' --role manager'
 FROM (
   SELECT stores.name

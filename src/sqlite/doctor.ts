@@ -95,16 +95,21 @@ function owners(file: string): Finding {
   const { uid, mode } = fs.statSync(folder);
   const isShared = (mode & 0o022) !== 0; // such as /tmp
   const fix = `chown --reference='${folder}' '${file}'*`;
-  if (isShared || fs.statSync(file).uid === uid) return ['ok', file];
-  return ['warn', `${file} and its folder have different owners`, fix];
+  const files = ['', '-wal', '-shm'].map((suffix) => file + suffix);
+  const other = files.find((each) => {
+    const found = fs.statSync(each, { throwIfNoEntry: false });
+    return found !== undefined && found.uid !== uid;
+  });
+  if (isShared || other === undefined) return ['ok', file];
+  return ['warn', `${other} and its folder have different owners`, fix];
 }
 
 function fileSystem(file: string): Finding {
   const { type } = fs.statfsSync(file);
-  const detail = `${dirname(file)} is on a file system of the type 0x${type.toString(16)}`;
+  const detail = `${dirname(file)} is on a file system of the type 0x${type.toString(16)} (statfs)`;
   const fix = 'Stop the service, move the database to a disk, and set its path with --database.';
   if (networks.includes(type)) return ['fail', `${detail}, a network`, fix];
-  if (!doubtful.includes(type)) return ['ok', detail];
+  if (!doubtful.includes(type)) return ['ok', dirname(file)];
   return ['warn', `${detail}: a network, memory, or the layer of a container`, fix];
 }
 

@@ -1,20 +1,22 @@
 /**
  * `plant-store doctor`: named checks of what a service depends on, each with a fix.
  */
+import { resolve } from 'node:path';
 import type { Command } from '@commander-js/extra-typings';
 import { lacksOpenFiles, maxConnections } from '../../http/limits.ts';
 import { UsageError } from '../../refusal.ts';
 import type { Check, Finding } from '../../shared/finding.ts';
 import { lastBackupAt } from '../../sqlite/backup-folder.ts';
 import { databaseCommand } from '../admin/command.ts';
-import { openChecks } from '../database.ts';
+import { databaseOption, openChecks } from '../database.ts';
 import { reasonOf } from '../errors.ts';
-import { flag, parseBaseUrl, parseDurationMs } from '../options.ts';
+import { flag, isFrom, parseBaseUrl, parseDurationMs } from '../options.ts';
 import { failWith, print } from '../output.ts';
 import { printableJson } from '../terminal.ts';
 import { addressChecks } from './public-address.ts';
 
 const dayMs = 86_400_000;
+const lookInLog = 'Look for "backup failed" in the log of the service.';
 
 export function addDoctorCommand(plantStore: Command): void {
   databaseCommand(plantStore, 'doctor', ['plant-store doctor', 'plant-store doctor sync --json'])
@@ -24,7 +26,8 @@ export function addDoctorCommand(plantStore: Command): void {
     .addOption(flag('--base-url <url>', 'public URL of the service').argParser(parseBaseUrl))
     .addOption(flag('--backup-dir <folder>', 'folder of the backups that the service makes'))
     .addOption(flag('--backup-every <duration>', 'how often it does').argParser(parseDurationMs))
-    .action(async (only, { database, json, list, baseUrl, backupDir, backupEvery = dayMs }) => {
+    .action(async function check(only, options) {
+      const { database, json, list, baseUrl, backupDir, backupEvery = dayMs } = options;
       await using resources = new AsyncDisposableStack();
       const checks: Check[] = [
         ...(await openChecks(database, resources)),
@@ -34,9 +37,14 @@ export function addDoctorCommand(plantStore: Command): void {
       ];
       const chosen = checks.filter(([name]) => only === undefined || name === only);
       if (chosen.length === 0) throw new UsageError(`There is no check ${only}. See --list.`);
-      const listed = chosen.map(([name, detail]) => ({ name, detail }));
+      const listed = chosen.map<Result>(([name, detail]) => ({ name, detail }));
       const results: Result[] = [];
+      const isSet = isFrom(this, 'database', 'cli');
+      const option = isSet ? ` --database '${databaseOption(database)}'` : '';
       for await (const result of list ? listed : resultsOf(chosen)) {
+        // A fix is to be typed as it is.
+        if (result.fix)
+          result.fix = result.fix.replaceAll(/npx plant-store [^;":]+/g, `$&${option}`);
         results.push(result);
         if (!json) print(textOf(result));
       }
@@ -82,7 +90,8 @@ function descriptors(): Finding {
 async function backup(folder: string | undefined, everyMs: number): Promise<Finding> {
   if (folder === undefined) return ['skipped', '--backup-dir is not set'];
   const last = await lastBackupAt(folder);
-  const isLate = last === undefined || Date.now() - last.getTime() > 2 * everyMs;
-  const detail = last === undefined ? `none in ${folder}` : `begun at ${last.toISOString()}`;
-  return [isLate ? 'fail' : 'ok', detail, 'Look for "backup failed" in the log of the service.'];
+  if (last === undefined) return ['fail', `none in ${resolve(folder)}`, lookInLog];
+  const ageMs = Date.now() - last.getTime();
+  const detail = `begun ${Math.round(ageMs / 360_000) / 10} hours ago`;
+  return [ageMs > 2 * everyMs ? 'fail' : 'ok', detail, lookInLog];
 }

@@ -2,6 +2,7 @@
  * The checks of the public address: what a proxy passes on. Their token is invalid, so they change nothing.
  */
 import { once } from 'node:events';
+import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { networkFailure, PlantStoreError } from '../../client/problem.ts';
 import type { Check, Finding } from '../../shared/finding.ts';
@@ -48,8 +49,12 @@ export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Ch
       const { status, headers } = await send(method, path);
       if (status === 429) return ['skipped', 'too many requests had an invalid token'];
       const hasSeenToken = headers.get('www-authenticate')?.includes('invalid_token');
-      if (status === 401 && hasSeenToken && headers.has('x-request-id')) continue;
-      return ['fail', `${request} does not arrive as it was sent: status ${status}`, fix];
+      const [isRight, fault] = [
+        [status === 401, `does not arrive as it was sent: status ${status}`],
+        [hasSeenToken, 'arrives without Authorization, or returns without WWW-Authenticate'],
+        [headers.has('x-request-id'), 'returns without X-Request-Id'],
+      ].find(([isFine]) => !isFine) ?? [true];
+      if (isRight !== true) return ['fail', `${request} ${fault}`, fix];
     }
     return ['ok', requests.join(', ')];
   }
@@ -59,7 +64,8 @@ export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Ch
     const { protocol, hostname, port } = new URL(baseUrl);
     if (protocol === 'http:') return ['skipped', 'the address has no TLS'];
     const host = hostname.replaceAll(/[[\]]/g, ''); // of an IPv6 address
-    const socket = connect({ host, port: Number(port || 443) });
+    const servername = isIP(host) === 0 ? host : ''; // a proxy can have a certificate for each name
+    const socket = connect({ host, port: Number(port || 443), servername });
     resources.defer(() => void socket.destroy());
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(timeoutMs) });
     const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
