@@ -223,6 +223,13 @@ describe('serve --metrics-port', () => {
     assert.deepEqual(workersOf(both), [1, 2]);
     assert.equal(both.text.match(/^plant_store_database_size_bytes /gm)?.length, 1);
 
+    const [, metricsPort] = /^Metrics: http:.*:(\d+)/m.exec(service.output()) ?? [];
+    const get = 'GET /metrics HTTP/1.1\r\nHost: a\r\n';
+    const scrapes = `${get}\r\n`.repeat(15) + `${get}Connection: close\r\n\r\n`;
+    const answers = await exchange(Number(metricsPort), scrapes);
+    assert.equal(answers.match(/^http_server_active_requests\{/gm)?.length, 2 * 16);
+    assert.doesNotMatch(service.log(), /Warning/);
+
     process.kill(pid, 'SIGSTOP');
     const hanging = await scrape(service);
     const [other = 0, ...more] = workersOf(hanging);

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { describe, it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import packageFile from '../package.json' with { type: 'json' };
+import { Page } from '../tools/markdown.ts';
 import { call } from './support/app.ts';
 import { balance, noBalancer } from './support/balancer.ts';
 import { executable, runOk, serve, type RunOptions } from './support/command.ts';
@@ -18,6 +19,7 @@ import { ledger } from './support/ledger.ts';
 import { freePort } from './support/postgres.ts';
 import { skipOutsideCi } from './support/programs.ts';
 import { emptyDatabase } from './support/storages.ts';
+import { noSystemd, startSystemd } from './support/systemd.ts';
 import { tempFolder } from './support/temp.ts';
 import { until } from './support/until.ts';
 
@@ -28,6 +30,7 @@ const hasHistory = spawnSync('git', ['cat-file', '-e', olderCommit], { cwd: root
 const noHistory =
   !hasHistory && skipOutsideCi(`the commit ${olderCommit} is missing: clone the whole history`);
 const users = 16;
+const manager = ['token', 'create', 'maria', '--store', 'ledger', '--role', 'manager'];
 
 describe('an upgrade under load, and back', () => {
   it('SQLite: two workers behind HAProxy', { skip: noHistory || noBalancer }, async (t) => {
@@ -38,7 +41,7 @@ describe('an upgrade under load, and back', () => {
     const older = checkOut(t);
     let service = await start(older);
     const address = await balance(t, [service.address], withoutChecks);
-    await underLoad(t, [address], env, async (loaded) => {
+    await underLoad(t, [address], await runOk(manager, { env }), async (loaded) => {
       for (const program of [executable, older]) {
         if (program === executable) await runOk(['migrate'], { env, program });
         assert.equal(await service.stop(), 0);
@@ -60,19 +63,37 @@ describe('an upgrade under load, and back', () => {
       t,
       services.map((service) => service.address),
     );
-    await underLoad(t, [address], env, async (loaded) => {
+    await underLoad(t, [address], await runOk(manager, { env }), async (loaded) => {
       for (const program of [executable, older]) {
         if (program === executable) await runOk(['migrate'], { env, program });
         for (const [at, port] of ports.entries()) {
           assert.equal(await services[at]?.stop(), 0);
           const { address: replica } = (services[at] = await start(program, port));
-          await until('it is ready', async () => {
-            return (await call(`${replica}/readyz`, 'GET')).status === 200;
-          });
+          await until('it is ready', () => isReady(replica));
           await loaded();
         }
       }
     });
+  });
+
+  it('SQLite: the commands of upgrade.md, with systemd', { skip: noSystemd }, async (t) => {
+    const { address, run } = await startSystemd(t, ['0.1.0', '0.2.0']);
+    const page = new Page(join(root, 'docs/how-to/upgrade.md'));
+    const upgrade = page.blocks.find(({ text }) => text.includes('systemctl restart'))?.text;
+    assert.ok(upgrade);
+    await run('systemctl start plant-store');
+    await until('it is ready', () => isReady(address));
+    const database = '--database sqlite:/var/lib/plant-store/plant-store.db';
+    const token = await run(
+      `cd /opt/plant-store && npx plant-store ${manager.join(' ')} ${database}`,
+    );
+    await underLoad(t, [address], token, async (loaded) => {
+      await run(upgrade);
+      await loaded();
+      await run('ln -sfn /opt/plant-store-0.1.0 /opt/plant-store && systemctl restart plant-store');
+      await loaded();
+    });
+    assert.equal(await run('ls /var/backups'), 'before-0.2.0.backup');
   });
 
   for (const workers of [1, 2]) {
@@ -83,7 +104,7 @@ describe('an upgrade under load, and back', () => {
       const env = { PLANT_STORE_DATABASE: url, PLANT_STORE_WORKERS: `${workers}` };
       const options: RunOptions = { env, sockets: [socket.fd()] };
       let service = await serve(t, [], options);
-      await underLoad(t, [service.address], env, async (loaded) => {
+      await underLoad(t, [service.address], await runOk(manager, { env }), async (loaded) => {
         for (let restart = 0; restart < 5; restart++) {
           assert.equal(await service.stop(), 0);
           service = await serve(t, [], options);
@@ -94,15 +115,20 @@ describe('an upgrade under load, and back', () => {
   }
 });
 
+const isReady = (address: string) =>
+  call(`${address}/readyz`, 'GET').then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
 /** Asserts that no request failed meanwhile. `change` is called once there is load, and waits for more after each step. */
 async function underLoad(
   t: TestContext,
   addresses: readonly string[],
-  env: Record<string, string>,
+  token: string,
   change: (loaded: () => Promise<void>) => Promise<void>,
 ): Promise<void> {
-  const store = ['--store', 'ledger', '--role', 'manager'];
-  const book = ledger(addresses, await runOk(['token', 'create', 'maria', ...store], { env }));
+  const book = ledger(addresses, token);
   await book.begin();
   let isRunning = true;
   t.after(() => (isRunning = false));

@@ -40,8 +40,10 @@ export type MetricName = keyof typeof help;
 export type Series = readonly [
   name: MetricName,
   value: number | readonly number[] | undefined,
-  labels?: Readonly<Record<string, string | number>>,
+  labels?: Labels,
 ];
+
+type Labels = Readonly<Record<string, string | number>>;
 
 const packageFile = new URL('../../package.json', import.meta.url);
 const { version } = JSON.parse(readFileSync(packageFile, 'utf8'));
@@ -61,19 +63,21 @@ export const metrics = {
 /** Upper bounds of the buckets of a histogram, in seconds. Another bucket has the rest. */
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const newHistogram = () => new Float64Array(bounds.length + 2);
-/** By route, and then by method and status as one number. No client can add many. */
-const requests = new Map<string, Map<number, Float64Array>>();
-const methods = ['_OTHER', 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+/** No client can add many: routes, methods and statuses are few. */
+const requests = new Map<string, { labels: Labels; histogram: Float64Array }>();
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 const refusals = new Map(Object.keys(problemKinds).map((kind) => [kind, 0]));
 const commits = newHistogram();
 
 export function countRequest(method: string, route: string, status: number, ms: number): void {
-  const ofRoute = requests.get(route) ?? new Map<number, Float64Array>();
-  if (ofRoute.size === 0) requests.set(route, ofRoute);
-  const key = Math.max(methods.indexOf(method), 0) * 1_000 + status;
-  let histogram = ofRoute.get(key);
-  if (histogram === undefined) ofRoute.set(key, (histogram = newHistogram()));
-  add(histogram, ms);
+  const http_request_method = methods.includes(method) ? method : '_OTHER';
+  const key = `${http_request_method} ${status} ${route}`;
+  let counted = requests.get(key);
+  if (counted === undefined) {
+    const labels = { http_request_method, http_route: route, http_response_status_code: status };
+    requests.set(key, (counted = { labels, histogram: newHistogram() }));
+  }
+  add(counted.histogram, ms);
 }
 
 /** Also if the request was not valid HTTP. */
@@ -114,12 +118,8 @@ export function processSeries(worker: number): Series[] {
   delays.reset();
   for (const [kind, count] of refusals)
     series.push(['plant_store_refusals_total', count, { kind }]);
-  for (const [http_route, ofRoute] of requests) {
-    for (const [key, histogram] of ofRoute) {
-      const http_request_method = methods[Math.floor(key / 1_000)] ?? '';
-      const labels = { http_request_method, http_route, http_response_status_code: key % 1_000 };
-      series.push(['http_server_request_duration_seconds', [...histogram], labels]);
-    }
+  for (const { labels, histogram } of requests.values()) {
+    series.push(['http_server_request_duration_seconds', [...histogram], labels]);
   }
   return series.map(([name, value, labels]) => [name, value, { ...labels, worker }]);
 }
@@ -147,7 +147,7 @@ function linesOf([name, value, labels = {}]: Series): string {
   return `${buckets.join('')}${name}_sum${all} ${value.at(-1)}\n${name}_count${all} ${count}\n`;
 }
 
-function labelsOf(labels: Readonly<Record<string, string | number>>): string {
+function labelsOf(labels: Labels): string {
   const pairs = Object.entries(labels).map(([name, value]) => {
     const text = String(value).replaceAll(/[\\"]/g, String.raw`\$&`);
     return `${name}="${text.replaceAll('\n', String.raw`\n`)}"`;

@@ -29,16 +29,6 @@ FROM (
   FROM pg_stat_activity WHERE backend_type = 'client backend'
 ) AS connections;
 
--- transactions: idle transactions that have been open for an hour
--- They keep old versions of rows, and lists become slow.
-SELECT
-  CASE WHEN count(*) > 0 THEN 'warn' ELSE 'ok' END,
-  count(*) || ' have been idle and open for an hour',
-  'SELECT pg_terminate_backend(' || min(pid) || ');'
-FROM pg_stat_activity
-WHERE datname = current_database() AND state LIKE 'idle in transaction%'
-  AND xact_start < clock_timestamp() - interval '1 hour';
-
 -- standbys: standbys that lag behind, or that commits wait for
 SELECT
   CASE WHEN hidden > 0 THEN 'skipped'
@@ -65,15 +55,6 @@ SELECT
   'Start its standby, or: SELECT pg_drop_replication_slot(''' || min(slot_name) || ''');'
 FROM pg_replication_slots
 WHERE NOT active AND pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > 1073741824;
-
--- server-clock: whether the server has the same time as this machine
-SELECT
-  CASE WHEN abs(seconds) > 30 THEN 'warn' ELSE 'ok' END,
-  'the clock of the server differs by ' || abs(seconds) || ' s',
-  'timedatectl set-ntp true, on both machines'
-FROM (
-  SELECT CAST((extract(epoch FROM clock_timestamp()) * 1000 - $1) / 1000 AS bigint) AS seconds
-) AS clocks;
 
 -- citus: nodes and shards of a Citus cluster that are inactive
 SELECT

@@ -13,9 +13,13 @@ export function backupName(at = new Date()): string {
   return `plant-store-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}.backup`;
 }
 
+/** A process has one folder. If its disk hangs, this keeps one thread of Node waiting and not all. */
+let reading: Promise<string[]> | undefined;
+
 /** When the newest verified backup was begun. Undefined if there is none, or the folder cannot be read. */
 export async function lastBackupAt(folder: string): Promise<Date | undefined> {
-  const last = (await backupsIn(folder).catch(() => [])).at(-1);
+  reading ??= backupsIn(folder).finally(() => (reading = undefined));
+  const last = (await reading.catch(() => [])).at(-1);
   if (last === undefined) return undefined;
   return new Date(last.replace(nameOfBackup, '$1-$2-$3T$4:$5:$6Z'));
 }
@@ -28,6 +32,8 @@ export async function removeOldBackups(folder: string, keep: number): Promise<vo
 
 /** The oldest first. Leaves out those of a clock that was ahead: they would look newer than each new one. */
 async function backupsIn(folder: string): Promise<string[]> {
-  const [names, now] = [await readdir(folder), backupName()];
+  const now = backupName();
+  const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+  const names = files.map(({ name }) => name);
   return names.filter((name) => nameOfBackup.test(name) && name <= now).toSorted();
 }

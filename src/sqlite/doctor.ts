@@ -36,16 +36,18 @@ export function fileChecks(path: string, resources: AsyncDisposableStack): Check
     }
   };
   const ofFile = (check: (file: string) => Finding) => () => tried(check);
-  const read = <T>(work: (open: DatabaseSync) => T) =>
-    tried((file) => work((database ??= resources.use(openUnchanged(file)))));
-  const schema = () => migrations.findingOf(read(readSchema), path);
+  const read = <T>(work: (open: DatabaseSync, schema: Finding) => T) =>
+    tried((file) => {
+      database ??= resources.use(openUnchanged(file));
+      return work(database, migrations.findingOf(readSchema(database), path));
+    });
   return [
     ['file', 'the path of the database, and who owns its files', ofFile(owners)],
     ['file-system', 'whether the file is on a local disk', ofFile(fileSystem)],
     ['space', 'free space on the disk', ofFile(space)],
     ['sync', 'how long the disk takes to sync a write', ofFile(sync)],
     ['wal', 'the size of the -wal file', ofFile(wal)],
-    ['schema', 'whether this version can use the tables', schema],
+    ['schema', 'whether this version can use the tables', () => read((_, schema) => schema)],
     ...sqlChecks(new URL('doctor.sql', import.meta.url), async ({ text }, values) =>
       read((open) => prepare<never>(open, toSqlite(text)).all(...values.map(toSqliteValue))),
     ),
@@ -71,11 +73,7 @@ function openUnchanged(file: string): DatabaseSync {
     );
   }
   const address = `${pathToFileURL(file).href}?immutable=${isOpen ? 0 : 1}`;
-  using opening = new DisposableStack();
-  const database = opening.use(new DatabaseSync(address, { readOnly: true, timeout: 1_000 }));
-  migrations.findingOf(readSchema(database), file);
-  opening.move();
-  return database;
+  return new DatabaseSync(address, { readOnly: true, timeout: 1_000 });
 }
 
 /** Each connection has a lock on the file. */

@@ -16,7 +16,7 @@ import { without } from '../support/programs.ts';
 import { tempFolder } from '../support/temp.ts';
 import { until } from '../support/until.ts';
 
-const lock = 'plant-store.lock';
+const own = ['plant-store.database', 'plant-store.lock'];
 
 describe('serve --backup-every', { concurrency: 2 }, () => {
   it('backs up again and again, keeps the newest, and reports each to the heartbeat', async (t) => {
@@ -28,9 +28,11 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
       beats.push(readdirSync(folder));
       response.writeHead(beats.length === 1 ? 500 : 200).end();
     });
-    const heartbeat = `http://127.0.0.1:${await listen(t, monitor)}/secret`;
+    const heartbeat = `http://127.0.0.1:${await listen(t, monitor)}/push?key=secret`;
     const others = ['plant-store-of-mine.backup', backupName(new Date('2100-01-01'))];
     for (const name of others) writeFileSync(join(folder, name), '');
+    const folderOfMine = backupName(new Date('2020-01-01'));
+    mkdirSync(join(folder, folderOfMine));
     const options = ['--backup-every', '1s', '--backup-keep', '2', '--backup-heartbeat', heartbeat];
     const service = await serve(t, ['--database', url, '--backup-dir', folder, ...options]);
     await until('four backups', () => beats.length >= 4);
@@ -44,7 +46,9 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     }
     assert.equal(await service.stop(), 0);
 
-    const kept = beats.map((files) => new Set(files).difference(new Set([lock, ...others])));
+    const kept = beats.map((files) =>
+      new Set(files).difference(new Set([...own, ...others, folderOfMine])),
+    );
     const sizes = kept.map(({ size }) => size);
     assert.deepEqual(sizes, [1, ...sizes.slice(1).map(() => 2)]);
     assert.ok(beats.every((files) => others.every((name) => files.includes(name))));
@@ -93,7 +97,7 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     assert.doesNotMatch(first.log(), /"level":50/);
     const second = await start();
     await until('the backup is verified', () => countVerified(second) > 0);
-    assert.deepEqual(readdirSync(folder), [...backupsIn(folder), lock]);
+    assert.deepEqual(readdirSync(folder), [...own, ...backupsIn(folder)].toSorted());
     await second.stop();
   });
 
@@ -114,7 +118,7 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     resume();
     await until('it fails', () => service.log().includes('"msg":"backup failed"'));
     assert.match(service.log(), /The copy has changed since it was made\. Check the disk/);
-    assert.deepEqual(readdirSync(folder), [lock]);
+    assert.deepEqual(readdirSync(folder), own);
     await service.stop();
   });
 
@@ -161,6 +165,16 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
       assert.equal(await service.stop(), 0);
     },
   );
+
+  it('is refused in a folder for another database', async (t) => {
+    const { url } = databaseFile(t);
+    const folder = tempFolder(t);
+    writeFileSync(join(folder, 'plant-store.database'), '/srv/other.db');
+    const options = ['--database', url, '--backup-every', '6h', '--backup-dir', folder];
+    const { status, stderr } = await run(['serve', ...options]);
+    assert.equal(status, 1);
+    assert.ok(stderr.includes(`${folder} is for backups of /srv/other.db. Choose another folder`));
+  });
 
   it('is refused for PostgreSQL, and without a folder', async () => {
     const every = ['serve', '--backup-every', '6h'];

@@ -115,9 +115,12 @@ describe('doctor finds nothing wrong', () => {
   it('with a service that has a certificate', { skip: without('openssl') }, async (t) => {
     const { folder, url } = await database(t);
     const certificate = makeCertificate(folder, 'first');
-    const { address } = await serve(t, ['--database', url, ...flagsFor(certificate)]);
-    const env = { NODE_EXTRA_CA_CERTS: certificate.cert, PLANT_STORE_BASE_URL: address };
-    await assertHealthy(url, { env });
+    for (const host of ['127.0.0.1', '::1']) {
+      const args = ['--database', url, '--host', host, ...flagsFor(certificate)];
+      const { address } = await serve(t, args);
+      const env = { NODE_EXTRA_CA_CERTS: certificate.cert, PLANT_STORE_BASE_URL: address };
+      await assertHealthy(url, { env });
+    }
   });
 
   for (const name of reverseProxyNames) {
@@ -138,7 +141,6 @@ describe('doctor finds nothing wrong', () => {
 /** Changes a request before it is passed on, and its response. */
 type ProxyFault = (request: IncomingMessage, response: IncomingMessage | undefined) => void;
 
-const behindProxy = ['proxy-headers', 'proxy-methods', 'proxy-paths'];
 const withUrl =
   (urlFor: (request: IncomingMessage) => string): ProxyFault =>
   (request, response) => {
@@ -147,20 +149,20 @@ const withUrl =
 
 /** What a proxy does, and the checks that find it. */
 const proxyFaults: readonly [string, string[], ProxyFault][] = [
-  ['drops Authorization', behindProxy, ({ headers }) => delete headers.authorization],
-  ['drops X-Request-Id', behindProxy, (_, response) => delete response?.headers['x-request-id']],
+  ['drops Authorization', ['proxy'], ({ headers }) => delete headers.authorization],
+  ['drops X-Request-Id', ['proxy'], (_, response) => delete response?.headers['x-request-id']],
   [
     'allows only GET, HEAD and POST',
-    ['proxy-methods', 'proxy-paths'],
+    ['proxy'],
     withUrl(({ method = '', url = '' }) => (/GET|HEAD|POST/.test(method) ? url : '/none')),
   ],
-  ['decodes paths', ['proxy-paths'], withUrl(({ url = '' }) => decodeURIComponent(url))],
+  ['decodes paths', ['proxy'], withUrl(({ url = '' }) => decodeURIComponent(url))],
   [
     'weakens ETag',
     ['address'],
     (_, response) => response?.headers.etag && (response.headers.etag = 'W/"x"'),
   ],
-  ['leads elsewhere', ['address', ...behindProxy], withUrl(() => '/none')],
+  ['leads elsewhere', ['address', 'proxy'], withUrl(() => '/none')],
 ];
 
 /** Starts a proxy that changes requests or responses. Returns its address. */

@@ -10,6 +10,8 @@ import { call } from '../support/app.ts';
 import { runOk, serve } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { without } from '../support/programs.ts';
+import { noSystemd, startSystemd } from '../support/systemd.ts';
+import { until } from '../support/until.ts';
 import { withoutUnprivileged } from '../support/unprivileged.ts';
 
 const unit = readFileSync(new URL('../../deploy/plant-store.service', import.meta.url), 'utf8');
@@ -41,6 +43,29 @@ it(
     const used = new Set([...lines].map(([, name = '']) => name));
     assert.ok(used.size > 40);
     assert.deepEqual([...used.difference(allowed)], []);
+  },
+);
+
+it(
+  'systemd starts no service that was stopped, or that lost its file',
+  { skip: noSystemd },
+  async (t) => {
+    const { address, run } = await startSystemd(t, ['0.1.0']);
+    const answers = () =>
+      call(`${address}/livez`, 'GET').then(
+        () => true,
+        () => false,
+      );
+    const isActive = (name: string) => run(`systemctl is-active ${name} || true`);
+    for (const end of ['systemctl stop plant-store', 'rm /var/lib/plant-store/plant-store.db']) {
+      await run('systemctl start plant-store');
+      await until('it serves', answers);
+      await run(end);
+      await until('its socket is closed', async () => !(await answers()));
+      assert.equal(await isActive('plant-store.socket'), 'inactive', end);
+      assert.match(await isActive('plant-store'), /^(?:inactive|failed)$/);
+    }
+    assert.match(await run('systemctl show plant-store'), /^ExecMainStatus=3$/m);
   },
 );
 

@@ -73,7 +73,12 @@ function makeKey(folder: string, name: string): TestCertificate {
 }
 
 function subject(name: string): string[] {
-  return ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1,DNS:plants.example'];
+  return [
+    '-subj',
+    `/CN=${name}`,
+    '-addext',
+    'subjectAltName=IP:127.0.0.1,IP:::1,DNS:plants.example',
+  ];
 }
 
 function openssl(args: readonly string[]): void {

@@ -30,7 +30,7 @@ export function addDoctorCommand(plantStore: Command): void {
         ...(await openChecks(database, resources)),
         ['descriptors', 'how many files a process can open', descriptors],
         ['backup', 'the age of the last verified backup', () => backup(backupDir, backupEvery)],
-        ...addressChecks(baseUrl),
+        ...addressChecks(resources, baseUrl),
       ];
       const chosen = checks.filter(([name]) => only === undefined || name === only);
       if (chosen.length === 0) throw new UsageError(`There is no check ${only}. See --list.`);

@@ -9,14 +9,13 @@ import { explained } from '../service.ts';
 
 const timeoutMs = 10_000;
 const warningMs = 14 * 86_400_000;
+const requests = ['GET /token', 'PATCH /plants/1', 'DELETE /plants/1', 'PUT /shares/a%2Fb'];
 const fix = 'Use the file for your proxy: docs/how-to/deploy.md#put-a-proxy-in-front';
 
-export function addressChecks(baseUrl = ''): Check[] {
+export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Check[] {
   const checks: Check[] = [
     ['address', 'whether the service responds at its public address', reached],
-    ['proxy-headers', 'headers that a proxy passes on', refusing('GET /token')],
-    ['proxy-methods', 'methods that it passes on', refusing('PATCH /plants/1', 'DELETE /plants/1')],
-    ['proxy-paths', 'paths that it passes on', refusing('PUT /shares/a%2Fb')],
+    ['proxy', 'headers, methods and paths that a proxy passes on', passesOn],
     ['certificate', 'when the certificate of the public address ends', certificate],
   ];
   if (baseUrl !== '') return checks;
@@ -42,26 +41,26 @@ export function addressChecks(baseUrl = ''): Check[] {
     return ['warn', 'a proxy weakens or removes ETag, so If-Match does not work', fix];
   }
 
-  /** The service refuses each of these itself, for the token. */
-  function refusing(...requests: readonly string[]) {
-    return async (): Promise<Finding> => {
-      for (const request of requests) {
-        const [method = '', path = ''] = request.split(' ');
-        const { status, headers } = await send(method, path);
-        if (status === 429) return ['skipped', 'too many requests had an invalid token'];
-        const hasSeenToken = headers.get('www-authenticate')?.includes('invalid_token');
-        if (status === 401 && hasSeenToken && headers.has('x-request-id')) continue;
-        return ['fail', `${request} does not arrive as it was sent: status ${status}`, fix];
-      }
-      return ['ok', requests.join(', ')];
-    };
+  /** The service refuses each of the requests itself, for the token. */
+  async function passesOn(): Promise<Finding> {
+    for (const request of requests) {
+      const [method = '', path = ''] = request.split(' ');
+      const { status, headers } = await send(method, path);
+      if (status === 429) return ['skipped', 'too many requests had an invalid token'];
+      const hasSeenToken = headers.get('www-authenticate')?.includes('invalid_token');
+      if (status === 401 && hasSeenToken && headers.has('x-request-id')) continue;
+      return ['fail', `${request} does not arrive as it was sent: status ${status}`, fix];
+    }
+    return ['ok', requests.join(', ')];
   }
 
   async function certificate(): Promise<Finding> {
     await send('HEAD', '/livez'); // fails as above if the certificate is not valid
-    const { protocol, hostname: host, port } = new URL(baseUrl);
+    const { protocol, hostname, port } = new URL(baseUrl);
     if (protocol === 'http:') return ['skipped', 'the address has no TLS'];
-    await using socket = connect({ host, port: Number(port || 443) });
+    const host = hostname.replaceAll(/[[\]]/g, ''); // of an IPv6 address
+    const socket = connect({ host, port: Number(port || 443) });
+    resources.defer(() => void socket.destroy());
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(timeoutMs) });
     const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
     const [lifeMs, leftMs] = [Date.parse(to) - Date.parse(from), Date.parse(to) - Date.now()];

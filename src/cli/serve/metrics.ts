@@ -13,7 +13,7 @@ import { print } from '../output.ts';
 import { hostAndPort, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 
-/** A storage or a worker that does not answer in time is left out. */
+/** A storage, folder or worker that does not answer in time is left out. */
 const storageTimeoutMs = 500;
 const workerTimeoutMs = 1_000;
 const mediaType = 'text/plain; version=0.0.4; charset=utf-8';
@@ -28,20 +28,23 @@ export async function serveMetrics(
   storage?: Storage,
 ): Promise<Disposable | undefined> {
   if (port === undefined) return undefined;
+  let answering: Promise<string> | undefined;
   const answer = async () => {
     const all = storage ? await measure(storage, 1) : await askWorkers();
     // Each worker measures the storage, and one of its series is enough.
     const different = new Map(all.map((one) => [JSON.stringify([one[0], one[2]]), one]));
-    const lastBackup = folder === undefined ? undefined : await lastBackupAt(folder);
+    const lastBackup = folder === undefined ? undefined : await inTime(lastBackupAt(folder));
     const seconds = lastBackup && lastBackup.getTime() / 1_000;
     const name = 'plant_store_backup_last_verified_timestamp_seconds';
+    answering = undefined;
     return textOf([...different.values(), [name, seconds]]);
   };
   const server = createServer(({ url = '' }, response) => {
     const isFound = url.split('?')[0] === '/metrics';
     const respond = (text: string) =>
       response.writeHead(isFound ? 200 : 404, { 'content-type': mediaType }).end(text);
-    void (isFound ? answer().then(respond) : respond('The metrics are at /metrics.\n'));
+    if (!isFound) respond('The metrics are at /metrics.\n');
+    else void (answering ??= answer()).then(respond); // scrapes at the same time share one
   });
   server.maxConnections = maxConnections;
   const listening = once(server.listen({ host, port }), 'listening');
@@ -64,10 +67,15 @@ export function answerPrimary(worker: Worker, storage: Storage): void {
 }
 
 async function measure(storage: Storage, worker: number): Promise<readonly Series[]> {
-  const timeout = wait(storageTimeoutMs, [], { ref: false });
-  const ofStorage = Promise.race([storage.figures(), timeout]).catch(() => []);
-  const all = [...processSeries(worker), ...(await ofStorage)];
+  const ofStorage = (await inTime(storage.figures())) ?? [];
+  const all = [...processSeries(worker), ...ofStorage];
   return all.filter(([, value]) => value !== undefined); // a message to the primary would have null
+}
+
+/** Undefined if it fails or takes too long: a disk or a server can hang. */
+function inTime<T>(work: Promise<T>): Promise<T | undefined> {
+  const timeout = wait(storageTimeoutMs, undefined, { ref: false });
+  return Promise.race([work, timeout]).catch(() => undefined);
 }
 
 /** Their numbers are their places here, from 1 on. A new worker takes that of a dead one. */

@@ -147,7 +147,7 @@ export function addServeOptions(serve: Command) {
     .option('--backup-every <duration>', 'how often to back up an SQLite file', parseDurationMs)
     .option('--backup-dir <folder>', 'folder of these backups; created if needed')
     .option('--backup-keep <number>', 'number of backups to keep', integer(1, 100_000), 28)
-    .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseBaseUrl)
+    .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseHeartbeat)
     .addOption(
       flag('--log-level <level>', 'lowest level to log')
         .choices([...levels, 'silent'])
@@ -197,6 +197,12 @@ function parseRedisUrl(text: string): string {
   throw new UsageError(
     'The address of Redis is not valid. Use redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS.',
   );
+}
+
+function parseHeartbeat(text: string): string {
+  if (/^https?:\/\/[^/]/i.test(text) && URL.canParse(text)) return text;
+  // InvalidArgumentError would show the text, which can be secret.
+  throw new UsageError('The URL of --backup-heartbeat is not valid. Use an http or https URL.');
 }
 
 /** An IP address or a network, such as 10.0.0.0/8. */

@@ -15,7 +15,7 @@ import { StorageFailure } from '../../refusal.ts';
 import { TokenBuckets } from '../../shared/token-buckets.ts';
 import type { Storage } from '../../storage.ts';
 import { tlsServerFactory } from './certificate.ts';
-import { makeBackups } from './backups.ts';
+import { claimFolder, makeBackups } from './backups.ts';
 import { announce, refuseListenError } from './listening.ts';
 import type { ServeOptions } from './options.ts';
 import { isFile, openStorage } from '../database.ts';
@@ -56,6 +56,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     // A primary needs no server, but it refuses a wrong certificate before it creates a database.
     const createServer = await tlsServerFactory(options, log, stop.signal);
+    if (cluster.isPrimary) claimFolder(options);
     if (cluster.isPrimary && options.workers > 1) await serveWithWorkers(run);
     else await serveInProcess(run, createServer);
   } finally {

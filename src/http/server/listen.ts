@@ -36,6 +36,7 @@ export interface Where {
 export function inheritedSockets(): number[] {
   const { LISTEN_PID: owner, LISTEN_FDS: count } = process.env;
   if (owner !== String(cluster.isWorker ? process.ppid : process.pid)) return [];
+  if (!/^[1-9]\d{0,2}$/.test(count ?? '')) refuseSockets();
   return Array.from({ length: Number(count) }, (_, at) => 3 + at);
 }
 
