@@ -10,18 +10,24 @@ import { plantOf } from '../plants/fields.ts';
 import { copiedColumns, tables, type Archive, type Row, type Table } from './archive.ts';
 import { digestOf } from './digest.ts';
 
-/** Further faults are not listed. */
+/** Further faults are counted. */
 const maxFaults = 100;
+
+/** More than the clocks of processes differ. */
+const clockMarginMs = 60 * 60 * 1_000;
 
 /** Without `hasLog`, only rows are verified. The digest is that of `copy`. */
 export async function verifyArchive(
   archive: Archive,
   hasLog = true,
   onProgress: (done: number, total: number) => void = () => {},
-): Promise<{ digest: string; faults: readonly string[] }> {
+): Promise<{ digest: string; changes: number; plants: number; faults: readonly string[] }> {
   const faults: string[] = [];
+  const counts = { changes: 0, plants: 0 };
+  let further = 0;
   const report = (fault: string) => {
     if (faults.length < maxFaults) faults.push(fault);
+    else further++;
   };
   const stores = new Map<unknown, ReturnType<typeof openCheck>>();
   let [done, total] = [0, 0];
@@ -36,11 +42,13 @@ export async function verifyArchive(
         else if (table !== 'changes') check.add(table, row);
         else if (hasLog) check.addChange(row as ChangeRow);
       }
+      if (table === 'plants' || (table === 'changes' && hasLog)) counts[table] += rows.length;
       onProgress((done += rows.length), Math.max(done, total));
     }),
   );
   for (const check of stores.values()) check.end();
-  return { digest, faults };
+  if (further > 0) faults.push(`and ${further} more`);
+  return { digest, ...counts, faults };
 }
 
 type Id = number | null;
@@ -53,7 +61,7 @@ type Of = readonly [
   crc: Id,
   ...texts: (string | null)[],
 ];
-type By = readonly [at: unknown, user: unknown, token: unknown, request: unknown];
+type By = readonly [at: number, user: unknown, token: unknown, request: unknown];
 type ChangeRow = readonly [number, position: number, previous: Id, event: number, ...By, ...Of];
 
 /** Larger than any checksum: an older version has made the change, or its user was forgotten. */
@@ -65,8 +73,10 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
   const [store, storeName, lastId, lastUser, last] = ofStore;
   /** Positions of the oldest change, and of the next one. */
   let [oldest, next] = [Infinity, NaN];
+  /** What is there since then or later is in the log. */
+  let loggedFromMs = Infinity;
   /**
-   * By position: one more than the checksum of the plant that a change left, and 0 once a later change or the plant itself has
+   * By position, from the oldest: one more than the checksum of the plant that a change left, and 0 once a later change or the plant itself has
    * continued from it.
    */
   const left: number[] = [];
@@ -80,30 +90,38 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
 
   /** Returns false if the change at this position has left something else, or if another one has found that. */
   function isLeft(position: number, found: number): boolean {
-    const there = left[position] ?? 0;
-    left[position] = 0;
+    const there = left[position - oldest] ?? 0;
+    if (there !== 0) left[position - oldest] = 0;
     return there === found || (there > 0 && found > 0 && Math.max(there, found) > unknown);
   }
 
-  function compare(key: string, value: unknown): void {
-    if (expected.has(key) && expected.get(key) !== value) report(`${key}: differs from the log`);
+  /** The value is null if the row gives no access. */
+  function compare(key: string, value: unknown, sinceMs = -Infinity): void {
+    const inLog = expected.get(key);
+    if (inLog === undefined && value !== null && sinceMs >= loggedFromMs) {
+      report(`${key}: not in the log`);
+    } else if (inLog !== undefined && inLog !== value) report(`${key}: differs from the log`);
     expected.delete(key);
   }
 
   return {
-    addChange([, position, previous, number, , , , , plant, owner, ...rest]: ChangeRow): void {
+    addChange([, position, previous, number, atMs, , , , plant, owner, ...rest]: ChangeRow): void {
       const [isRestorable, crc, ...texts] = rest;
       const [name, tag] = texts;
       const event = changeEvents[number] ?? '';
       const isNew = event === 'created' || event === 'restored';
       const inLog = (fault: string) => report(`plant ${plant}, position ${position}: ${fault}`);
       if (position > next) report(`position ${next}: the log has no such change`);
-      oldest = Math.min(oldest, position);
+      if (oldest === Infinity) {
+        oldest = position;
+        loggedFromMs = position === 1 ? -Infinity : atMs + clockMarginMs;
+      }
       next = position + 1;
       if (number < plantEvents.length !== (plant !== null)) inLog('the event does not fit it');
       if (plant === null) {
         const isEnd = /-(?:ended|revoked|removed)$/.test(event);
-        expected.set(subjectOf(event, owner, name ?? ''), isEnd ? null : tag);
+        const value = event === 'token-created' ? `${owner} ${tag}` : tag;
+        expected.set(subjectOf(event, owner, name ?? ''), isEnd ? null : value);
         return;
       }
       if (isNew !== (owner === null) || (event === 'created') !== (previous === null)) {
@@ -123,7 +141,7 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
       if (event === 'deleted' && isListed) deleted.set(plant, isRestorable === 1);
       else if (isRestorable === 1) inLog('it can be restored, but it is no deletion');
       if (plant > lastId) inLog('the last id of the store is smaller');
-      left[position] = event === 'deleted' ? isGone : 1 + (crc ?? unknown);
+      left[position - oldest] = event === 'deleted' ? isGone : 1 + (crc ?? unknown);
     },
 
     /** For all tables but the log. Users come before what belongs to them. */
@@ -135,10 +153,12 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
         users.add(user);
         compare(key, of('role'));
         if (Number(user) > lastUser) report(`${key}: the last user of the store is smaller`);
-      } else if (table === 'shares') compare(`${key} ${String(of('user_name'))}`, of('access'));
-      else if (table === 'tokens') {
+      } else if (table === 'shares') {
+        compare(`${key} ${String(of('user_name'))}`, of('access'), Number(of('since')));
+      } else if (table === 'tokens') {
         const id = tokenId(of('hash') as Uint8Array, store); // bytes in both engines
-        compare(`tokens ${id}`, of('revoked_at') === null ? of('scopes') : null);
+        const value = of('revoked_at') === null ? `${String(user)} ${String(of('scopes'))}` : null;
+        compare(`tokens ${id}`, value, Number(of('created_at')));
       } else if (table === 'plants') {
         const [, id, owner, position, ...texts] = row as PlantRow;
         const isKept = position >= oldest; // or too old for the log, or 0 of another program
@@ -154,7 +174,8 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
       if (next <= last || next > last + 1)
         report(`position ${last}: the log does not end here, but the store does`);
       left.forEach((there, at) => {
-        if (there > 0) report(`position ${at}: the plant that this change left is missing`);
+        if (there > 0)
+          report(`position ${oldest + at}: the plant that this change left is missing`);
       });
       for (const [plant, isRestorable] of deleted) {
         if (!isRestorable) report(`plant ${plant}: its deletion cannot be restored`);

@@ -139,6 +139,22 @@ const damages: readonly (readonly [title: string, sql: string, fault: RegExp])[]
     /^tokens \w+-\w+: differs/,
   ],
   [
+    'the user of a token',
+    `UPDATE tokens SET user_id = 4 WHERE store = $s AND user_id = 2`,
+    /^tokens \w+-\w+: differs/,
+  ],
+  [
+    'a token that is added',
+    `INSERT INTO tokens (store, hash, user_id, scopes, label, created_at)
+    SELECT store, $hash, 1, scopes, '', created_at FROM tokens WHERE store = $s AND user_id = 2`,
+    /^tokens \w+-\w+: not in the log/,
+  ],
+  [
+    'a share that is added',
+    `INSERT INTO shares (store, owner, user_name, access, since) VALUES ($s, 2, 'alice', 'write', 0)`,
+    /^shares 2 alice: not in the log/,
+  ],
+  [
     'a deletion that could be restored',
     `UPDATE changes SET is_restorable = 0 WHERE store = $s AND plant = 2`,
     /^plant 2: its deletion/,
@@ -206,7 +222,8 @@ it('verify finds each damage that is done by hand, and nothing else', async (t) 
   const before = await verify(database.url);
   assert.deepEqual([before.status, before.faults], [0, []]);
   for (const [at, [, sql]] of damages.entries()) {
-    await runByHand(database, sql.replaceAll('$s', String(stores[at])));
+    const hash = isFile(database.url) ? 'randomblob(32)' : 'sha256(random()::text::bytea)';
+    await runByHand(database, sql.replaceAll('$s', String(stores[at])).replace('$hash', hash));
   }
   const { status, sha256, faults } = await verify(database.url);
   assert.equal(status, 1);
@@ -252,7 +269,7 @@ it('the digest of a database is that of its copies and of its restored backup', 
   await fillStore(storage, 'main');
   const { sha256 } = await verify(database.url);
   const printed = await runOk(['verify', '--database', database.url]);
-  assert.equal(printed, `ok\nSHA-256: ${sha256}`);
+  assert.equal(printed, `ok\nChanges: 31, plants: 5\nSHA-256: ${sha256}`);
   for (const engine of storageNames) {
     const { url } = await emptyDatabase(t, engine);
     const copied = await runOk(['copy', '--from', database.url, '--to', url]);
@@ -270,8 +287,9 @@ it('the digest of a database is that of its copies and of its restored backup', 
 });
 
 it('verify leaves a database and a backup as they are, and refuses an older one', async (t) => {
-  const { url, open, run } = await testDatabase(t);
-  await (await open())[Symbol.asyncDispose]();
+  const database = await testDatabase(t);
+  const { url } = database;
+  await (await database.open())[Symbol.asyncDispose]();
   if (isFile(url)) {
     const folder = tempFolder(t);
     const file = join(folder, 'plants.backup');
@@ -282,7 +300,7 @@ it('verify leaves a database and a backup as they are, and refuses an older one'
     assert.deepEqual(readdirSync(folder), ['plants.backup']);
   }
   const older = isFile(url) ? 'PRAGMA user_version = 1001' : 'UPDATE migrations SET version = 1001';
-  await run(`ALTER TABLE changes DROP COLUMN left_crc; ${older}`);
+  await database.run(`ALTER TABLE changes DROP COLUMN left_crc; ${older}`);
   for (let attempt = 1; attempt <= 2; attempt++) {
     const { status, stderr } = await runHere(['verify', '--database', url]);
     assert.deepEqual([status, /has schema 1 of an older/.test(stderr)], [1, true], stderr);

@@ -70,12 +70,15 @@ export function addDatabaseCommands(plantStore: Command): void {
       printed(async ({ database, keepChanges }) => {
         const { verifyArchive } = await import('../../copy/verify.ts');
         await using archive = await openArchive(database, { create: false, isUnchanged: true });
-        const { digest, faults } = await withProgress('Verifying', 'rows', (onProgress) =>
+        const { digest, ...result } = await withProgress('Verifying', 'rows', (onProgress) =>
           verifyArchive(archive, keepChanges !== 0, onProgress),
         );
+        const { changes, plants, faults } = result;
         if (faults.length > 0) failWith(1);
-        const text = `${faults.join('\n') || 'ok'}\nSHA-256: ${digest}`;
-        return { value: { sha256: digest, faults }, text };
+        const text =
+          `${faults.join('\n') || 'ok'}\n` +
+          `Changes: ${changes}, plants: ${plants}\nSHA-256: ${digest}`;
+        return { value: { sha256: digest, ...result }, text };
       }),
     );
 
