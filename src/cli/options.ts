@@ -112,12 +112,15 @@ export function parseDurationMs(text: string): number {
   return Number(count) * (unitMs[unit] ?? Number.NaN);
 }
 
-/** A time in the past: how long ago, RFC 3339, or a local time such as 2026-11-20T10:00. */
+const localForm = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?)?$/;
+
+/** A time in the past: how long ago, RFC 3339, or a local day or time such as 2026-11-20T10:00. */
 export function parsePastMs(text: string): number {
   if (/^\d+[smhd]$/.test(text)) return Date.now() - parseDurationMs(text);
-  const isLocal = /^\S{10}T\d\d:\d\d$/.test(text);
-  const timeMs = parseTimestamp(isLocal ? `${text}:00Z` : text); // refuses days that do not exist
-  const pastMs = timeMs && isLocal ? Date.parse(text) : timeMs;
+  const [, day, minute = '00:00', second = ':00'] = localForm.exec(text) ?? [];
+  const local = day && `${day}T${minute}${second}`;
+  const timeMs = parseTimestamp(local ? `${local}Z` : text); // refuses days that do not exist
+  const pastMs = timeMs && local ? Date.parse(local) : timeMs;
   if (pastMs !== undefined && pastMs <= Date.now()) return pastMs;
   throw new InvalidArgumentError('Use a time in the past, such as 2h or 2026-11-20T10:00.');
 }

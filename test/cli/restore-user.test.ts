@@ -274,7 +274,14 @@ test('a time is an age, or has the local offset or its own', (t) => {
   ] as const) {
     process.env['TZ'] = zone;
     const expected = Date.parse(`2026-01-20T00:00:00${offset}`);
-    for (const text of ['2026-01-20T00:00', `2026-01-20T00:00:00${offset}`]) {
+    const midnight = '2026-01-20T00:00';
+    for (const text of [
+      midnight,
+      `${midnight}:00`,
+      `${midnight}:00${offset}`,
+      '2026-01-20',
+      '2026-01-20 00:00',
+    ]) {
       assert.equal(parsePastMs(text), expected, `${text} in ${zone}`);
     }
     assert.equal(localTime(expected), `2026-01-20T00:00:00.000${offset}`);
@@ -286,6 +293,7 @@ test('a time is an age, or has the local offset or its own', (t) => {
     'x',
     '2026-02-30T00:00',
     '2026-01-20T25:00',
+    '2026-01-20T10',
     '20260120',
     '9999-01-01',
   ]) {
