@@ -3,7 +3,7 @@
  * time nor memory of those that serve, and can be killed at any moment.
  */
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -33,11 +33,12 @@ export function claimFolder({ backupDir, database }: ServeOptions): void {
   const [folder, path] = [resolve(backupDir), fileOf(database)];
   const note = join(folder, 'plant-store.database');
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    // Not with its parents: below /proc, Node would try it for ever.
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
     writeFileSync(note, path, { flag: 'wx' });
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') return;
-    const owner = readFileSync(note, 'utf8');
+    const owner = existsSync(note) ? readFileSync(note, 'utf8') : '';
     if (owner === path || owner === '') return; // another service may be writing it
     throw new Refusal(
       `${folder} is for backups of ${owner}. Choose another folder with --backup-dir; or if that database is now ${path}, remove ${note}.`,

@@ -145,7 +145,7 @@ export function addServeOptions(serve: Command) {
     )
     .option('--metrics-host <host>', 'address of the port for metrics', '127.0.0.1')
     .option('--backup-every <duration>', 'how often to back up an SQLite file', parseDurationMs)
-    .option('--backup-dir <folder>', 'folder of these backups; created if needed')
+    .option('--backup-dir <folder>', 'folder of these backups, which is created in an existing one')
     .option('--backup-keep <number>', 'number of backups to keep', integer(1, 100_000), 28)
     .option('--backup-heartbeat <url>', 'URL to get after each verified backup', parseHeartbeat)
     .addOption(
