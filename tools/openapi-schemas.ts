@@ -141,6 +141,44 @@ const DeletedPlant = Type.Object(
   },
 );
 
+const StepWithoutPlants = Type.Object({
+  id: Id('The id of the plant that differs.'),
+  outcome: Text(
+    '`restored`: it comes back. `deleted`: it was added since. `updated`: it gets its earlier name and tag. It is not put back with `changed-meanwhile`, with `id-used-again` by another user, or with `not-in-log`.',
+  ),
+});
+
+/** As in `Change`, the plants are optional. */
+const Step: TSchema = {
+  ...StepWithoutPlants,
+  properties: { ...StepWithoutPlants.properties, now: Plant, before: Plant },
+};
+
+const Return = Type.Object(
+  {
+    since: Text('The time, as it was sent.'),
+    plants: Type.Array(Step, {
+      description:
+        'The plants that differ: `now`, which is absent if they are deleted, and `before`, which is absent if they were not there.',
+    }),
+    undoSince: Type.Optional(
+      Text('The time just before the return, which undoes it. Absent from a preview.'),
+    ),
+  },
+  {
+    description: 'What a return to a time does. Ignore members that you do not know.',
+    examples: [
+      {
+        since: '2026-02-01T09:00:00Z',
+        plants: [
+          { id: 43, outcome: 'deleted', now: { name: 'Oak', tag: '' } },
+          { id: 42, outcome: 'restored', before: { name: 'Monstera deliciosa', tag: 'indoor' } },
+        ],
+      },
+    ],
+  },
+);
+
 const Share = Type.Object(
   {
     user: Text('The name of the other user.'),
@@ -501,6 +539,7 @@ export const schemas: Record<string, TSchema> = {
   PlantChange,
   Change,
   DeletedPlant,
+  Return,
   Share,
   Shares,
   TeamShare,

@@ -56,10 +56,14 @@ export interface UserStorage {
   ): Promise<{ next?: number } | undefined>;
 
   /**
-   * Puts plants back as they were, by the command of an operator, and resolves to what that does to each. In a trial, it
-   * does nothing. Quotas do not apply.
+   * Puts plants back as they were, and resolves to what that does to each. In a trial, it does nothing. Quotas do not apply.
    */
-  putBack(store: number, differences: Differences, isTrial: boolean): Promise<PutBack[]>;
+  putBack(
+    store: number,
+    differences: Differences,
+    isTrial: boolean,
+    author?: Author,
+  ): Promise<PutBack[]>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without

@@ -50,6 +50,7 @@ import type {
   PlantChange,
   PlantPatch,
   ProblemKind,
+  Return,
   Role,
   ShareAccess,
   Shares,
@@ -232,6 +233,19 @@ export class PlantStore {
   async *listDeleted(options: PageOptions = {}): AsyncGenerator<DeletedPlant, void, void> {
     const first = this.#address(['bin'], { limit: limitOf(options) });
     yield* itemsOf(this.#pages<DeletedPlant[]>(first, options, arrayOf), options);
+  }
+
+  /** Gets what `returnToTime` would do to the user's own plants. The time is as in RFC 3339, with an offset. */
+  async previewReturn(since: string, options?: CallOptions): Promise<Return> {
+    return this.#get<Return>(['restore'], options, { since });
+  }
+
+  /** Puts the user's own plants back as they were at a time. To undo that, return to its `undoSince`. */
+  async returnToTime(since: string, options?: CallOptions): Promise<Return> {
+    const address = this.#address(['restore']);
+    return this.#call('repeatable', options, async (call) => {
+      return (await call.send<Return>('POST', address, { since })).json;
+    });
   }
 
   /**

@@ -5,6 +5,7 @@
 
 export type Path =
   | readonly ['plants' | 'changes' | 'bin' | 'token' | 'tokens' | 'shares' | 'team-share' | 'users']
+  | readonly ['restore']
   | readonly ['plants', number, ('restore' | 'history')?]
   | readonly ['tokens' | 'shares', string]
   | readonly ['users', string, ('tokens' | 'access')?];

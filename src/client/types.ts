@@ -82,6 +82,23 @@ export interface DeletedPlant {
   deletedBy?: string;
 }
 
+/** What a return to a time does. Ignore members that you do not know. */
+export interface Return {
+  /** The time, as it was sent. */
+  since: string;
+  /** The plants that differ: `now`, which is absent if they are deleted, and `before`, which is absent if they were not there. */
+  plants: {
+    /** The id of the plant that differs. */
+    id: number;
+    /** `restored`: it comes back. `deleted`: it was added since. `updated`: it gets its earlier name and tag. It is not put back with `changed-meanwhile`, with `id-used-again` by another user, or with `not-in-log`. */
+    outcome: string;
+    now?: Plant;
+    before?: Plant;
+  }[];
+  /** The time just before the return, which undoes it. Absent from a preview. */
+  undoSince?: string;
+}
+
 /** A share between the calling user and another one. */
 export interface Share {
   /** The name of the other user. */

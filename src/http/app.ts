@@ -33,6 +33,7 @@ import { asProblem, problemHandler, sendProblem } from './response/problems.ts';
 import { RequestLimits, type Limits } from './auth/request-limits.ts';
 import { Lists } from './response/send-list.ts';
 import { createLimitedServer, type ServerFactory } from './server/create.ts';
+import { restoreRoutes } from './routes/restore.ts';
 import { shareRoutes } from './routes/shares.ts';
 import { TokenUses } from './auth/token-uses.ts';
 import { tokenRoutes, type LastBackup } from './routes/tokens.ts';
@@ -173,6 +174,7 @@ export function addRoutes(
     done();
   });
   changeRoutes(app, { ...routeOptions, authentication, limits: requestLimits, watch });
+  restoreRoutes(app, routeOptions);
   shareRoutes(app, routeOptions);
   tokenRoutes(app, routeOptions, lastBackup);
   userRoutes(app, routeOptions);

@@ -6,7 +6,10 @@ import type { Identity } from '../access/access.ts';
 import { plantOf, textFields, textValues, type Texts } from '../plants/fields.ts';
 import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import { Refusal } from '../refusal.ts';
-import { maxFollowed, type ChangeLog, type FollowedChange } from './change-log.ts';
+import { maxFollowed, maxPosition, type ChangeLog, type FollowedChange } from './change-log.ts';
+
+/** A change is found if the clocks of the processes that made it and those before it differ by less. */
+const maxClockDifferenceMs = 60 * 60 * 1_000;
 
 /** A plant that the user owned at the time or owns now. */
 export interface Difference {
@@ -41,15 +44,35 @@ export type PutBackOutcome =
   | 'owner-removed'
   | 'not-in-log';
 
+/** A position before all changes since a time. Bisects the log: positions are in the order of time, except that clocks differ. */
+export async function positionBefore(
+  log: Pick<ChangeLog, 'list'>,
+  store: string,
+  timeMs: number,
+): Promise<number> {
+  const sinceMs = timeMs - maxClockDifferenceMs;
+  let [low, high] = [0, maxPosition];
+  while (low < high) {
+    const after = Math.floor((low + high) / 2);
+    const { changes, next } = await log.list({ store, after, sinceMs, limit: 1 });
+    const isEarlier = changes.length === 0 && next !== undefined;
+    if (isEarlier) low = after + 1;
+    else high = after;
+  }
+  return low - 1;
+}
+
 /**
  * Reads the log in steps, from a position on that is known to be before the time. An earlier user of the same name is another
  * person, so nothing from before the removal of a user counts. Throws Refusal if the log lacks a change since the time.
+ * `check` gets the number of plants found so far, and can throw.
  */
 export async function differencesSince(
   log: Pick<ChangeLog, 'follow'>,
   user: Identity,
   sinceMs: number,
   from: number,
+  check: (plants: number) => void = () => {},
 ): Promise<Differences> {
   const found = new Map<number, { -readonly [Member in keyof Difference]: Difference[Member] }>();
   let since = Infinity;
@@ -78,6 +101,7 @@ export async function differencesSince(
   let next = Math.max(1, from);
   let hasPrevious = next === 1;
   for (let last = next; next <= last;) {
+    check(found.size);
     const step = await log.follow(user, next);
     ({ last } = step);
     for (const change of step.changes) {
@@ -93,6 +117,7 @@ export async function differencesSince(
       [next, hasPrevious] = [next + maxFollowed + 1, false];
     }
   }
+  check(found.size);
   if (!hasPrevious) throw notKept();
   return { since, plants: [...found.values()].filter(isDifferent) };
 }

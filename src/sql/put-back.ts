@@ -1,6 +1,7 @@
 /**
- * Puts plants back as they were (log/differences.ts), on both engines, as changes of the operator.
+ * Puts plants back as they were (log/differences.ts), on both engines, as changes of their author.
  */
+import type { Author } from '../access/user-storage.ts';
 import { plantEvents, type NewEntry } from '../log/change-log.ts';
 import {
   isDifferent,
@@ -37,11 +38,18 @@ export const putBackSql = {
 };
 
 export const putBackWrites = {
-  putBack: (store: number, { since, plants }: Differences, isTrial: boolean) => {
+  putBack: (
+    store: number,
+    { since, plants }: Differences,
+    isTrial: boolean,
+    { by, request }: Author = {},
+  ) => {
     const ids = plants.map(({ id }) => id);
     const owners = plants.flatMap(({ before }) => before?.owner ?? []);
     return writeOf({
       store,
+      by,
+      request,
       reads: [
         [putBackSql.find, [store, ids]],
         [logSql.findDeletions, [store, ids]],

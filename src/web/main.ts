@@ -25,6 +25,7 @@ import { drawTable } from './table/table.ts';
 import { parametersOf, textOf } from './table/view.ts';
 
 // Some dialogs are loaded after the first view, which is lighter without them.
+const returnDialog = () => import('./dialogs/return-dialog.ts');
 const importDialog = () => import('./files/import-dialog.ts');
 const labelsDialog = () => import('./files/labels-dialog.ts');
 const peopleDialog = () => import('./dialogs/people-dialog.ts');
@@ -33,6 +34,7 @@ const buttons = {
   'add-open': openAdd,
   'empty-add': openAdd,
   'bin-open': () => binDialog.open(),
+  'return-open': async () => (await returnDialog()).returnDialog.open(),
   'people-open': async () => (await peopleDialog()).peopleDialog.open(),
   'sharing-open': () => sharingDialog.open(),
   'tokens-open': () => tokensDialog.open(),

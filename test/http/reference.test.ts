@@ -23,7 +23,7 @@ const inOrder = (
   'listChanges createPlant listPlants getPlant paging updatePlant deletePlant listDeletedPlants restorePlant getHistory ' +
   'sharePlants listShares endShare sharePlantsWithTeam getTeamShare endTeamShare ' +
   'createUserToken listUsers setRole explainAccess removeUser createWebhook listWebhooks testWebhook deleteWebhook ' +
-  'getToken createToken listTokens revokeToken livez readyz ' +
+  'getToken createToken listTokens revokeToken livez readyz previewReturn returnToTime ' +
   'revokeOwnToken'
 ) // the last one that its token allows
   .split(' ');
@@ -90,6 +90,8 @@ const drivers: Record<string, [string, ...string[]]> = {
     '--input-type=module',
     '--eval',
     `import { createInterface } from 'node:readline';
+    import { inspect } from 'node:util';
+    inspect.defaultOptions.depth = null; // console.log abbreviates what is nested
     for await (const line of createInterface({ input: process.stdin })) {
       await import('data:text/javascript,' + encodeURIComponent(JSON.parse(line)));
       process.stdout.write('\\0');
@@ -212,6 +214,7 @@ async function expectedOf(
     listWebhooks: '/webhooks',
     listUsers: '/users',
     explainAccess: '/users/bob/access?plant=42',
+    previewReturn: '/restore?since=2026-02-01T09:00:00Z',
   }[id];
   const { json: shown } = await call('GET', path ?? '/token', { token });
   if (id === 'listWebhooks') {
@@ -222,6 +225,11 @@ async function expectedOf(
     });
   }
   if (path !== undefined) return shown;
+  if (id === 'returnToTime') {
+    const { plants, undoSince } = read as { plants: object[]; undoSince: string }; // as documented
+    assert.ok(plants.length > 0);
+    return { ...(example as object), plants, undoSince };
+  }
   if (id === 'createWebhook') {
     const { id: created, after, lag, secret } = read as Hook; // as the next request shows
     const { json } = await call('GET', '/webhooks', { token });

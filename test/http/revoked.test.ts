@@ -42,6 +42,7 @@ const writes: readonly Write[] = [
   ['PATCH /plants/{id}', ({ plant }) => `/plants/${plant}`, 200, { name: 'second' }],
   ['POST /plants/{id}/restore', ({ deleted }) => `/plants/${deleted}/restore`, 200],
   ['DELETE /plants/{id}', ({ plant }) => `/plants/${plant}`, 204],
+  ['POST /restore', () => '/restore', 200, { since: '2026-01-01T00:00:00Z' }],
   ['PUT /shares/{user}', () => '/shares/bob', 201, { access: 'read' }],
   ['DELETE /shares/{user}', () => '/shares/carol', 204],
   ['POST /tokens', () => '/tokens', 201, {}],

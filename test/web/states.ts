@@ -253,6 +253,12 @@ export function testStates(looks: readonly Look[]): void {
     await page.getByRole('button', { name: 'Restore Ivy' }).click();
     await page.getByText('Restored “Ivy”.').waitFor();
     await assertIn(page, 'bin, after a restore');
+    await app.call('PATCH', '/plants/12', { token, json: { name: names[0] } });
+    await page.locator('#bin-close').click();
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('button', { name: 'Go back to a time' }).click();
+    await page.getByRole('button', { name: 'Go back', exact: true }).waitFor();
+    await assertIn(page, 'what a return to a time would do');
   });
 
   inBrowser('tokens, and a new one', async (t) => {

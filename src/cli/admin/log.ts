@@ -4,11 +4,11 @@
 import type { Command } from '@commander-js/extra-typings';
 import {
   keptSince,
-  maxPosition,
   type ChangeLog,
   type LoggedChange,
   type LogQuery,
 } from '../../log/change-log.ts';
+import { positionBefore } from '../../log/differences.ts';
 import { eachText, textValues } from '../../plants/fields.ts';
 import { openStorage } from '../database.ts';
 import { inStore, keepChangesFlag, parseId, parseName, parsePastMs } from '../options.ts';
@@ -20,8 +20,6 @@ const columns = ['at', 'user', 'change', 'plant', 'details'] as const;
 
 /** Changes to look at in one read, which takes a few milliseconds. */
 const pageChanges = 500;
-/** A change is found if the clocks of the processes that made it and those before it differ by less. */
-const maxClockDifferenceMs = 60 * 60 * 1_000;
 
 export function addLogCommand(plantStore: Command): void {
   databaseCommand(plantStore, 'log', [
@@ -49,24 +47,6 @@ export function addLogCommand(plantStore: Command): void {
           : tableOfPages(columns, pagesOf(storage.log, query, kept, toRow)),
       );
     });
-}
-
-/** A position before all changes since a time. Bisects the log: positions are in the order of time, except that clocks differ. */
-export async function positionBefore(
-  log: ChangeLog,
-  store: string,
-  timeMs: number,
-): Promise<number> {
-  const sinceMs = timeMs - maxClockDifferenceMs;
-  let [low, high] = [0, maxPosition];
-  while (low < high) {
-    const after = Math.floor((low + high) / 2);
-    const { changes, next } = await log.list({ store, after, sinceMs, limit: 1 });
-    const isEarlier = changes.length === 0 && next !== undefined;
-    if (isEarlier) low = after + 1;
-    else high = after;
-  }
-  return low - 1;
 }
 
 /** Only one page is in memory, and only a single one can be empty. Hides older changes than `keptSinceMs`, and says so. */

@@ -1,18 +1,16 @@
 /**
  * Puts the plants of a user back as they were at a time, while the service runs.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from '@commander-js/extra-typings';
-import { batchPauseMs, batchRows } from '../../access/remove-user.ts';
+import { putBackAll } from '../../access/put-back.ts';
 import { plantEvents } from '../../log/change-log.ts';
-import { differencesSince, type PutBack } from '../../log/differences.ts';
+import { differencesSince, positionBefore, type PutBack } from '../../log/differences.ts';
 import { textValues, type Texts } from '../../plants/fields.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, localTime, parseName, parsePastMs } from '../options.ts';
 import { agree, printError, type Result } from '../output.ts';
 import { tableOf } from '../terminal.ts';
 import { databaseCommand, findUser, inDatabase } from './command.ts';
-import { positionBefore } from './log.ts';
 
 /** Plants that are shown before the question. --json prints all of them. */
 const maxShown = 20;
@@ -50,15 +48,7 @@ async function restore(
   const time = localTime(since);
   const goal = `the plants of ${name} in store ${store} as they were at ${time}`;
   const run = async (isTrial: boolean) => {
-    const plants: PutBack[] = [];
-    for (let at = 0; at < differences.plants.length; at += batchRows) {
-      const batch = differences.plants.slice(at, at + batchRows);
-      const { since: position } = differences;
-      plants.push(
-        ...(await storage.users.putBack(user.store, { since: position, plants: batch }, isTrial)),
-      );
-      await pause(batchPauseMs);
-    }
+    const plants = await putBackAll(storage, user.store, differences, isTrial);
     const failed = plants.filter((plant) => !isPossible(plant));
     const failures = failed.length === 0 ? '' : `\nNot put back:\n${tableFor(failed)}`;
     const count = plants.length - failed.length;

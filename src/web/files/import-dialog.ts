@@ -18,6 +18,7 @@ import { can, store } from '../session/session.ts';
 import { byId, element, inNextFrame, onPress, sentence, setText, show } from '../shared/dom.ts';
 import { countOf, formatCount } from '../shared/format.ts';
 import { whileBusy } from '../shared/form.ts';
+import { importKey, remember } from '../shared/remember.ts';
 import { offerUndo, toast } from '../shared/toast.ts';
 import { reload } from '../table/plants.ts';
 import { save } from './export.ts';
@@ -140,7 +141,10 @@ async function run(): Promise<void> {
   if (file === undefined || running !== undefined) return;
   const { rows, key } = file;
   const { signal } = (running = new AbortController());
-  if (left === undefined) undoable = [];
+  if (left === undefined) {
+    undoable = [];
+    remember(importKey, new Date().toISOString(), 'device');
+  }
   isOffered = false;
   left = rows.length;
   counts = { ...noCounts };

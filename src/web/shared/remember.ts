@@ -4,6 +4,9 @@
  */
 export type Keeper = 'tab' | 'device';
 
+/** When the last import on this device began. */
+export const importKey = 'plant-store-import';
+
 const storageOf = (keeper: Keeper) => (keeper === 'tab' ? sessionStorage : localStorage);
 
 /** Undefined removes the text. */

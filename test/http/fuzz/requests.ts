@@ -81,7 +81,7 @@ function soundOf({ method, template, parameters, requestBody }: Operation): fc.A
 }
 
 /** They change who the people of a session are, or what each of them sees. */
-const notSent = /^\/(users|team-share)/;
+const notSent = /^\/(users|team-share|restore)/;
 
 const sound = fc.oneof(
   ...operations

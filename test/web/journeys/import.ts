@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { assertNames, choose, done, namesOf, submit, toast } from '../actions.ts';
+import { until } from '../../support/until.ts';
 import { inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('a file is shown, its good rows are added, and the others named and saved', async (t) => {
@@ -169,4 +170,44 @@ inBrowser('an export that was edited is taken back, and an import is undone as o
   await page.locator('#import-cancel:focus').click();
   await assertNames(page, shelfNames);
   assert.deepEqual(errors, []);
+});
+
+inBrowser('an import is undone after a reload, by going back to when it began', async (t) => {
+  const store = await openStore(t, { context: {} });
+  const { page, errors } = store;
+  const second = () => Math.floor(Date.now() / 1_000); // as the field has it
+  const created = second();
+  await until('a later second', async () => second() > created);
+  await choose(page, 'plants.csv', 'id,name,tag\n2,Ficus,\n,Oak,\n');
+  await submit(page).click();
+  await done(page, 'Added 1 plant; updated 1.');
+  await page.reload();
+  const imported = ['Monstera deliciosa', 'Ficus', 'Thymus vulgaris', 'Aloe vera', 'Oak'];
+  await assertNames(page, imported);
+  const open = async () => {
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('button', { name: 'Go back to a time' }).click();
+  };
+  await open();
+  const go = page.getByRole('button', { name: 'Go back', exact: true });
+  await go.waitFor();
+  assert.deepEqual(await page.locator('#return-plants .entry-name').allInnerTexts(), [
+    'Ficus → Ficus lyrata · indoor',
+    'Oak',
+  ]);
+  await page.getByText('Earlier name or tag: 1 · To the bin: 1').waitFor();
+  await page.getByLabel('Time', { exact: true }).fill('2999-01-01T00:00:00');
+  await go.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.locator('#return-since-fault').getByText('The time is in the future.').waitFor();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await open();
+  await go.click();
+  await toast(page, 'Went back: 2 plants changed.').waitFor();
+  await assertNames(page, shelfNames);
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await toast(page, 'Undone: 2 plants changed.').waitFor();
+  await assertNames(page, imported);
+  const others = errors.filter((text) => !text.includes('400')); // the time in the future
+  assert.deepEqual(others, []);
 });
