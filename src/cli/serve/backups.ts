@@ -102,7 +102,7 @@ async function runBackup(file: string, database: string, stopping: AbortSignal):
     signal: stopping,
     killSignal: 'SIGKILL', // while it checks a file, it does not handle another one
   });
-  const closed = new Promise<number | null>((resolve) => child.once('close', resolve));
+  const closed = new Promise<number | null>((done) => child.once('close', done));
   child.on('error', () => {}); // `close` follows
   if (child.pid !== undefined) setPriority(child.pid, niceness);
   const message = await text(child.stderr);
