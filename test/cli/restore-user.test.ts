@@ -30,8 +30,14 @@ interface Plan {
 /** Runs the command for a user of the scene. */
 function restoreIn({ database, store }: Scene, user: string) {
   const command = ['user', 'restore', user, '--store', store, '--database', database.url];
-  return async (since: string, ...more: string[]): Promise<Plan> =>
-    JSON.parse(await runOk([...command, '--since', since, '--json', ...more]));
+  return async (since: string, ...more: string[]): Promise<Plan> => {
+    const { status, stdout, stderr } = await run([...command, '--since', since, '--json', ...more]);
+    assert.equal(stderr, '');
+    const plan: Plan = JSON.parse(stdout);
+    const isComplete = plan.plants.every(({ outcome }) => !outcome.includes('-'));
+    assert.equal(status, isComplete || !more.includes('--yes') ? 0 : 1);
+    return plan;
+  };
 }
 
 async function scene(t: TestContext) {

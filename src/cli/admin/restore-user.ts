@@ -8,7 +8,7 @@ import { differencesSince, positionBefore, type PutBack } from '../../log/differ
 import { textValues, type Texts } from '../../plants/fields.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, localTime, parseName, parsePastMs } from '../options.ts';
-import { agree, printError, type Result } from '../output.ts';
+import { agree, failWith, printError, type Result } from '../output.ts';
 import { tableOf } from '../terminal.ts';
 import { databaseCommand, findUser, inDatabase } from './command.ts';
 
@@ -49,18 +49,23 @@ async function restore(
   const goal = `the plants of ${name} in store ${store} as they were at ${time}`;
   const run = async (isTrial: boolean) => {
     const plants = await putBackAll(storage, user.store, differences, isTrial);
-    const failed = plants.filter((plant) => !isPossible(plant));
+    const [possible = [], failed = []] = [true, false].map((wanted) =>
+      plants.filter((plant) => isPossible(plant) === wanted),
+    );
+    if (yes && failed.length > 0) failWith(1);
     const failures = failed.length === 0 ? '' : `\nNot put back:\n${tableFor(failed)}`;
-    const count = plants.length - failed.length;
     const value = { store, user: name, since: time, plants };
-    return { value, failures, count, changed: count === 1 ? '1 plant' : `${count} plants` };
+    const count = possible.length;
+    const groups = [...Map.groupBy(possible, ({ outcome }) => outcome)];
+    const counts = groups.map(([outcome, { length }]) => `${length} ${outcome}`).join(', ');
+    return { value, failures, count, counts, changed: count === 1 ? '1 plant' : `${count} plants` };
   };
 
   const plan = await run(true);
   if (plan.count === 0 || (json && !yes)) {
     return { value: plan.value, text: `Nothing to change for ${goal}.${plan.failures}` };
   }
-  if (!yes) printError(`To put back ${goal}:\n${tableFor(plan.value.plants)}`);
+  if (!yes) printError(`To put back ${goal}:\n${tableFor(plan.value.plants)}\n${plan.counts}.`);
   await agree(yes, `Change ${plan.changed}?`, `change ${plan.changed}`);
   const undoSince = localTime(Date.now());
   const { value, failures, changed } = await run(false);
@@ -74,9 +79,12 @@ function isPossible({ outcome }: PutBack): boolean {
   return plantEvents.some((event) => event === outcome);
 }
 
+/** Deletions come first, because nobody wants to overlook one. */
 function tableFor(plants: readonly PutBack[]): string {
   const shown = (texts?: Texts) => (texts === undefined ? '' : textValues(texts).join(' · '));
-  const rows = plants.slice(0, maxShown).map(({ id, outcome, now, before }) => {
+  const isOther = ({ outcome }: PutBack) => Number(outcome !== 'deleted');
+  const sorted = plants.toSorted((one, other) => isOther(one) - isOther(other));
+  const rows = sorted.slice(0, maxShown).map(({ id, outcome, now, before }) => {
     return { id, outcome: outcome.replaceAll('-', ' '), now: shown(now), before: shown(before) };
   });
   const more = plants.length - rows.length;
