@@ -119,7 +119,7 @@ export async function differencesSince(
   }
   check(found.size);
   if (!hasPrevious) throw notKept();
-  return { since, plants: [...found.values()].filter(isDifferent) };
+  return { since: Math.min(since, maxPosition), plants: [...found.values()].filter(isDifferent) };
 }
 
 export function isDifferent({ before, now }: Pick<Difference, 'before' | 'now'>): boolean {

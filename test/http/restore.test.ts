@@ -36,6 +36,7 @@ itOnEach('a user returns their plants to a time, and nobody else’s', async (t)
   const list = async () =>
     (await alice('GET', '/plants?fields=id,name,tag,owner')).json as object[];
   const since = await moment();
+  assert.deepEqual((await returnTo(alice, since)).plants, [], 'nothing has happened yet');
   await alice('PATCH', '/plants/1', { json: { name: 'changed', tag: null } });
   await alice('DELETE', '/plants/2');
   await create(alice, 5);

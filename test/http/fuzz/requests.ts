@@ -80,7 +80,7 @@ function soundOf({ method, template, parameters, requestBody }: Operation): fc.A
   });
 }
 
-/** They change who the people of a session are, or what each of them sees. */
+/** They change who the people of a session are, or what each of them sees; or their responses depend on the time. */
 const notSent = /^\/(users|team-share|restore)/;
 
 const sound = fc.oneof(
