@@ -101,8 +101,8 @@ function detailsOf(change: LoggedChange): string {
 }
 
 function toJson(change: LoggedChange) {
-  const { atMs, event, user, token, request, plant, owner } = change;
+  const { position, atMs, event, user, token, request, plant, owner } = change;
   const at = new Date(atMs).toISOString();
   const texts = eachText((field) => change[field]);
-  return { at, event, user, token, request, plant, owner, ...texts };
+  return { position, at, event, user, token, request, plant, owner, ...texts };
 }
