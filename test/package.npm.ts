@@ -201,8 +201,9 @@ async function release(temp: string): Promise<string> {
   return join(copy, 'release', `plant-store-${packageFile.version}.tgz`);
 }
 
-/** npm and npx start the Node that runs this test. */
-const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
+/** npm and npx start the Node that runs this test, and what they are told here: not the package of an npx that runs it. */
+const { npm_config_package: _, ...inherited } = process.env;
+const env = { ...inherited, PATH: `${dirname(process.execPath)}:${process.env['PATH']}` };
 
 async function npm(cwd: string, ...args: string[]): Promise<void> {
   await promisify(execFile)('npm', [...args, '--no-audit', '--no-fund'], { cwd, env });
