@@ -27,11 +27,13 @@ export const noSystemd =
 
 const boot = `
   mount --make-rprivate / && ${mountGroups}
+  mkdir "/sys/fs/cgroup/$3" && echo $$ > "/sys/fs/cgroup/$3/cgroup.procs"
   for folder in /run /var/lib /var/backups /etc/systemd/system /lib/systemd/system-generators; do
     mount -t tmpfs tmpfs $folder
   done
   mount --bind "$0" /lib/systemd/system
   mount --bind "$1" /opt
+  mount --bind "$2" /opt/checkout
   exec env container=other /lib/systemd/systemd --system --unit=basic.target --show-status=false`;
 
 /** The targets that units depend on, without all that a machine starts. */
@@ -55,20 +57,31 @@ export async function startSystemd(
   }
   for (const unit of ['plant-store.service', 'plant-store.socket']) {
     const text = readFileSync(join(root, 'deploy', unit), 'utf8')
-      .replace('/usr/bin/node', process.execPath)
+      .replace('/usr/bin/node', process.execPath.replace(root, '/opt/checkout/'))
       .replaceAll('127.0.0.1:8080', `127.0.0.1:${port}`);
     writeFileSync(join(units, unit), text);
   }
   chmodSync(opt, 0o755); // for the user of the service
+  mkdirSync(join(opt, 'checkout')); // which can be in /tmp, where the service has another one
   for (const version of versions) {
     const modules = join(opt, `plant-store-${version}`, 'node_modules');
     mkdirSync(join(modules, '.bin'), { recursive: true });
-    symlinkSync(root, join(modules, 'plant-store'));
+    symlinkSync('/opt/checkout', join(modules, 'plant-store'));
     symlinkSync('../plant-store/bin/plant-store.js', join(modules, '.bin/plant-store'));
   }
   symlinkSync(`/opt/plant-store-${versions[0]}`, join(opt, 'plant-store'));
 
-  const args = [...isolated, '--mount-proc', 'sh', '-c', boot, units, opt];
+  const args = [
+    ...isolated,
+    '--mount-proc',
+    'sh',
+    '-c',
+    boot,
+    units,
+    opt,
+    root,
+    `plant-store-${port}`,
+  ];
   const child = spawn('unshare', args, { stdio: 'ignore' });
   const ended = once(child, 'exit');
   t.after(async () => {
