@@ -66,7 +66,7 @@ export async function backupDatabase(
     refuseLeftovers(file);
     using partial = new TemporaryFile(file);
     using source = openDatabase(path, { create: false, migrates: false });
-    const isOlder = readSchema(source).version < migrations.newest;
+    const { version } = readSchema(source);
     const pageBytes = Number(readPragma(source, 'page_size'));
     const spareBytes = Math.min(walLimitBytes, freeBytesIn(dirname(path)) / 2);
     await copy(source, path, partial.path, (done, total) => {
@@ -74,10 +74,13 @@ export async function backupDatabase(
       refuseFullDisk(dirname(path), spareBytes); // while a snapshot is read, the WAL only grows
       onProgress(done, total);
     });
-    const restored = partial.path + restoredSuffix;
-    await restoreDatabase(partial.path, restored, () => {});
-    // The restored file has columns that an older schema lacks.
-    if (!isOlder) await refuseDifference(partial.path, restored);
+    // After an upgrade, an older version that still serves backs up what only the newer one can restore.
+    if (version <= migrations.newest) {
+      const restored = partial.path + restoredSuffix;
+      await restoreDatabase(partial.path, restored, () => {});
+      // The restored file has columns that an older schema lacks.
+      if (version === migrations.newest) await refuseDifference(partial.path, restored);
+    }
     publishFile(partial.path, file);
   } catch (error) {
     throw writingRefusal(error, file);
