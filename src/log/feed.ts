@@ -176,6 +176,7 @@ function changesAccess(
   { event, name, ownerBefore }: FollowedChange,
   { read, user, userName }: Reader,
 ): boolean {
+  if (event === 'role-changed') return ownerBefore === user; // and maybe back again
   const isShare = event === 'shared' || event === 'share-changed' || event === 'share-ended';
   const isReceived = name === userName || (name === everyone && ownerBefore !== user);
   return isShare && isReceived && read !== 'all';

@@ -145,6 +145,11 @@ itOnEach('a share, its end and another role end the cursor of whom they concern'
     () => alice('DELETE', '/shares/bob'),
     () => token('bob', { role: 'manager' }),
     () => token('bob', { role: 'member' }),
+    // What he has listed in between has plants that no later change takes away.
+    async () => {
+      await token('bob', { role: 'manager' });
+      return token('bob', { role: 'member' });
+    },
   ];
   for (const step of steps) {
     await step();
