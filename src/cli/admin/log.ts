@@ -104,5 +104,5 @@ function toJson(change: LoggedChange) {
   const { position, atMs, event, user, token, request, plant, owner } = change;
   const at = new Date(atMs).toISOString();
   const texts = eachText((field) => change[field]);
-  return { position, at, event, user, token, request, plant, owner, ...texts };
+  return { at, position, event, user, token, request, plant, owner, ...texts };
 }
