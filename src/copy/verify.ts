@@ -76,8 +76,8 @@ function openCheck(ofStore: StoreRow, reportFault: (fault: string) => void) {
   /** What is there since then or later is in the log. */
   let loggedFromMs = Infinity;
   /**
-   * By position, from the oldest: one more than the checksum of the plant that a change left, and 0 once a later change or the plant itself has
-   * continued from it.
+   * By position, from the oldest: one more than the checksum of the plant that a change left, and 0 once a later change or
+   * the plant itself has continued from it.
    */
   const left: number[] = [];
   /** Plants whose last change is a deletion, and whether they can be restored. */

@@ -2,7 +2,6 @@
  * What is specific to a Citus cluster: `npm run test:citus`, with the variables of test/support/citus.ts.
  */
 import assert from 'node:assert/strict';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -22,6 +21,7 @@ import {
   shardOf,
 } from '../support/citus.ts';
 import { run, runOk, serve } from '../support/command.ts';
+import { commitsOf } from '../support/commits.ts';
 import { query } from '../support/postgres.ts';
 import { testDatabase } from '../support/storages.ts';
 import { until } from '../support/until.ts';
@@ -393,14 +393,13 @@ it('Citus: commits changes to many stores with one transaction a node, without t
   await create(); // so that the connections are open
 
   const before = await preparedOn(url);
-  let commits = 0;
-  const count = () => void commits++;
-  subscribe('plant-store:commit', count);
-  t.after(() => unsubscribe('plant-store:commit', count));
-  assert.deepEqual(await create(), new Set([2]));
-  assert.deepEqual(await create(7), new Set([7]));
-  assert.deepEqual(await create(), new Set([8]));
-  assert.deepEqual(await create(7), new Set(['id-taken']));
+  const { commits, writes } = await commitsOf(async () => {
+    assert.deepEqual(await create(), new Set([2]));
+    assert.deepEqual(await create(7), new Set([7]));
+    assert.deepEqual(await create(), new Set([8]));
+    assert.deepEqual(await create(7), new Set(['id-taken']));
+  });
+  assert.equal(writes, 4 * callers.length);
   assert.ok(commits <= 4 * 2 * onWorkers(url).length, `${commits} transactions`);
   const since = [...(await preparedOn(url))].filter((gid) => !before.has(gid));
   assert.deepEqual(since, []);

@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { Client } from 'pg';
 import type { Caller } from '../../src/access/access.ts';
-import { processSeries, type MetricName } from '../../src/metrics/metrics.ts';
 import type { Plant } from '../../src/plants/plant.ts';
 import { Problem } from '../../src/problem.ts';
 import type { Storage, WriteSettings } from '../../src/storage.ts';
 import { addToken } from '../support/app.ts';
+import { commitsOf } from '../support/commits.ts';
 import { query } from '../support/postgres.ts';
 import { Proxy } from '../support/proxy.ts';
 import { shared } from '../support/shared.ts';
@@ -78,21 +78,6 @@ async function idsOf(storage: Storage, caller: Caller): Promise<number[]> {
   const { json } = await storage.plants.list(caller, page);
   const plants: Plant[] = JSON.parse(`[${json}]`);
   return plants.map(({ id }) => id);
-}
-
-/** The number of commits and of their writes while it works. */
-async function commitsOf(work: () => Promise<void>): Promise<{ commits: number; writes: number }> {
-  const count = () => {
-    const series = processSeries(1);
-    const valueOf = (wanted: MetricName) => series.find(([name]) => name === wanted)?.[1] ?? 0;
-    const durations = [valueOf('plant_store_commit_duration_seconds')].flat().slice(0, -1);
-    const commits = durations.reduce((sum, inBucket) => sum + inBucket, 0);
-    return { commits, writes: Number(valueOf('plant_store_commit_writes_total')) };
-  };
-  const before = count();
-  await work();
-  const after = count();
-  return { commits: after.commits - before.commits, writes: after.writes - before.writes };
 }
 
 /** A session in a transaction. */
