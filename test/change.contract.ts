@@ -371,7 +371,7 @@ export function changeContract(engine: StorageName, scene: () => Scene): void {
       }
       await storage.shares.end(who.store, [share], who, request);
       const hash = randomBytes(tokenHashBytes);
-      const own = { hash, scopes: ['plants:read'], label: '', createdAtMs: 1, salt: '' } as const;
+      const own = { hash, scopes: ['plants:read'], label: '', createdAtMs: 1, salt: 'a' } as const;
       await storage.identity.createOwnToken(alice, { ...own, expiresAtMs: undefined }, request);
       const ownId = tokenId(hash, who.store);
       await storage.identity.revokeToken(ownId, 1, alice, request);

@@ -519,7 +519,7 @@ interface OwnOptions {
 async function createOwn({ identity }: Storage, by: Grant, options: OwnOptions = {}) {
   const hash = randomBytes(tokenHashBytes);
   const usual = { scopes: defaultScopes, label: '', createdAtMs: 1, expiresAtMs: undefined };
-  await identity.createOwnToken(by, { hash, salt: '', ...usual, ...options });
+  await identity.createOwnToken(by, { hash, salt: tokenId(hash, 0), ...usual, ...options });
   return { id: tokenId(hash, by.caller.store), tokenHash: hash };
 }
 

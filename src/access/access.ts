@@ -137,8 +137,6 @@ export interface Grant {
   readonly revokedAtMs: number | undefined;
   /** The latest expiry of tokens that are created with this one. Undefined if they need not expire. */
   readonly renewableUntilMs: number | undefined;
-  /** What is derived from the token depends on it; empty for a JWT. */
-  readonly salt: string;
   /** If the token is an invitation, which only creates tokens: how many, and their scopes. */
   readonly invitation: { readonly uses: number; readonly scopes: readonly Scope[] } | undefined;
 }

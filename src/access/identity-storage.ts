@@ -23,15 +23,16 @@ export interface IdentityStorage {
    * Creates another token for the user of the grant or, if it names one, for another user of the store, who is created if
    * needed. The hash is that of a token that names the store of the grant. An invitation loses a use.
    *
-   * Resolves to the token if an earlier call has created it. Deletes ended tokens of the user (own-tokens.ts). Rejects with
-   * `too-many-tokens`, `invitation-used`, and `idempotency-key-reused` if the earlier call has created another one.
+   * Resolves to the token of an earlier request with this key, by its salt. Deletes ended tokens of the user (own-tokens.ts).
+   * Rejects with `too-many-tokens`, `invitation-used`, and `idempotency-key-reused` if the earlier request had other terms or
+   * its token has ended.
    */
   createOwnToken(
     by: Grant,
     token: OwnToken,
     request?: string,
     user?: string,
-  ): Promise<StoredToken | undefined>;
+  ): Promise<(StoredToken & Pick<OwnToken, 'salt'>) | undefined>;
 
   /** Tokens of a store, or of one of its users, in ascending order of their ids. */
   listTokens(query: TokenQuery): Promise<TokenRecord[]>;

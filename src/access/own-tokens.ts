@@ -22,7 +22,7 @@ export interface OwnToken {
   renewableUntilMs?: number | undefined;
   /** How many tokens an invitation can create. */
   uses?: number | undefined;
-  /** Random (token.ts). */
+  /** What a repeated request finds the token by, and derives it from (token.ts). */
   salt: string;
 }
 

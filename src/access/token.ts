@@ -7,6 +7,7 @@
  */
 import { createHmac, hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { shortHash, shortHashChars } from '../shared/short-hash.ts';
 import type { TokenCredential } from './access.ts';
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -40,17 +41,24 @@ export function makeToken(store: number): string {
 }
 
 /**
- * The token that the same request with the same token creates again: an HMAC (RFC 2104) with that token as its key. With the
- * token or the database alone, nobody can compute it: the request has a salt that only the database has.
+ * The token that a repeated request with the same token gets again: an HMAC (RFC 2104) of its salt, with that token as its key.
+ * With the token or the database alone, nobody can compute it: only the database has the salt.
  */
-export function deriveToken(store: number, token: string, request: readonly string[]): string {
-  const hmac = createHmac('sha256', token).update(JSON.stringify(request));
-  return tokenWith(store, hmac.digest());
+export function deriveToken(store: number, token: string, salt: string): string {
+  return tokenWith(store, createHmac('sha256', token).update(salt).digest());
 }
 
-/** What `deriveToken` gets, besides the request: new for each token. */
-export function makeSalt(): string {
-  return randomBytes(saltBytes).toString('base64url');
+/**
+ * The salt of a new token: random, after hashes by which a repeated request finds the token. They are of the request's key,
+ * which differs for each token that sends it, and of its terms.
+ */
+export function makeSalt(key: string, terms: string): string {
+  return shortHash(key) + shortHash(terms) + randomBytes(saltBytes).toString('base64url');
+}
+
+/** Whether two salts are of requests with the same key and the same terms. */
+export function isRepeated(salt: string, other: string): boolean {
+  return salt.slice(0, 2 * shortHashChars) === other.slice(0, 2 * shortHashChars);
 }
 
 function tokenWith(store: number, bytes: Buffer): string {

@@ -35,7 +35,6 @@ type GrantRow = readonly [
   line: string | null,
   renewableUntil: number | null,
   uses: number | null,
-  salt: string,
 ];
 
 const userColumns = `
@@ -47,14 +46,14 @@ const userColumns = `
 export const grantSql = {
   findByToken: sql<GrantRow>`
     SELECT ${userColumns}, tokens.scopes, tokens.expires_at, tokens.revoked_at, tokens.family,
-      tokens.renewable_until, tokens.uses, tokens.salt
+      tokens.renewable_until, tokens.uses
     FROM plant_store.tokens
     JOIN plant_store.stores ON stores.store = tokens.store
     JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id
     WHERE tokens.store = $1 AND stores.store = $1 AND users.store = $1 AND tokens.hash = $2`,
   // A JWT has claims instead of these terms.
   findByUser: sql<GrantRow>`
-    SELECT ${userColumns}, '', NULL, NULL, NULL, NULL, NULL, ''
+    SELECT ${userColumns}, '', NULL, NULL, NULL, NULL, NULL
     FROM plant_store.stores JOIN plant_store.users ON users.store = stores.store
     WHERE stores.store = $1 AND users.store = $1 AND users.name = $2`,
 };
@@ -76,7 +75,7 @@ export function grantOf(
 ): Grant | undefined {
   if (row === undefined) return undefined;
   const [version, user, storeName, userName, storedRole, removedAt, received, ...terms] = row;
-  const [scopeList, expiresAt, revokedAt, line, renewableUntil, uses, salt] = terms;
+  const [scopeList, expiresAt, revokedAt, line, renewableUntil, uses] = terms;
   const granted = claims?.scopes ?? parseScopes(scopeList);
   const role = claims?.role ?? storedRole ?? 'member';
   const isRemoved = storedRole === null || (removedAt ?? 0) >= (claims?.issuedAtMs ?? Infinity);
@@ -97,7 +96,6 @@ export function grantOf(
     revokedAtMs: revokedAt ?? (isRemoved ? (removedAt ?? 0) : undefined),
     renewableUntilMs:
       claims?.expiresAtMs ?? renewableUntil ?? (uses === null ? expiresAt : null) ?? undefined,
-    salt,
     invitation: uses === null ? undefined : { uses, scopes: granted },
   };
 }

@@ -17,8 +17,9 @@ import {
   type CountedToken,
   type OwnToken,
 } from '../access/own-tokens.ts';
-import { hashToken, makeSalt, makeToken, rangeOf, tokenId } from '../access/token.ts';
+import { hashToken, isRepeated, makeToken, rangeOf, tokenId } from '../access/token.ts';
 import { Problem } from '../problem.ts';
+import { shortHashChars } from '../shared/short-hash.ts';
 import { sql, type Query } from './statement.ts';
 import { assertManager, ensureUser, isAuthorManager, isManager, userSql } from './users.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -32,6 +33,9 @@ const recordsFrom = (tokens: string) => `
     JOIN plant_store.users ON users.store = tokens.store AND users.id = tokens.user_id`;
 const selectRecords = recordsFrom('plant_store.tokens');
 const byUser = 'plant_store.tokens /* INDEXED BY tokens_by_user */';
+const ofUser = `
+  store = $1 AND user_id = (
+    SELECT users.id FROM plant_store.users WHERE users.store = $1 AND users.name = $2)`;
 const ofStore = 'tokens.store = $1 AND stores.store = $1 AND users.store = $1';
 
 type TokenRow = readonly [
@@ -65,7 +69,6 @@ export const tokenSql = {
        salt)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
   spend: sql`UPDATE plant_store.tokens SET uses = uses - 1 WHERE store = $1 AND hash = $2`,
-  setSalt: sql`UPDATE plant_store.tokens SET salt = $3 WHERE store = $1 AND hash = $2`,
   findById: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash BETWEEN $2 AND $3`,
   revoke: sql`UPDATE plant_store.tokens SET revoked_at = $3 WHERE store = $1 AND hash = $2`,
   listStore: sql<RecordRow>`${selectRecords} WHERE ${ofStore} AND hash > $2 ORDER BY hash LIMIT $3`,
@@ -73,9 +76,10 @@ export const tokenSql = {
     ${recordsFrom(byUser)} WHERE ${ofStore} AND user_id = $4 AND hash > $2 ORDER BY hash LIMIT $3`,
   countOwn: sql<CountedToken>`
     SELECT hash, created_at, expires_at, revoked_at, uses FROM ${byUser}
-    WHERE store = $1 AND user_id = (
-      SELECT users.id FROM plant_store.users WHERE users.store = $1 AND users.name = $2)
-    ORDER BY hash LIMIT ${maxCountedTokens}`,
+    WHERE ${ofUser} ORDER BY hash LIMIT ${maxCountedTokens}`,
+  findRepeated: sql<readonly [salt: string, ...TokenRow]>`
+    SELECT salt, ${tokenColumns} FROM ${byUser}
+    WHERE ${ofUser} AND substr(salt, 1, ${shortHashChars}) = substr($3, 1, ${shortHashChars})`,
   deleteOwn: sql`DELETE FROM plant_store.tokens WHERE store = $1 AND hash = ANY ($2::bytea[])`,
   recordUses: sql`
     UPDATE plant_store.tokens SET last_used_at = $2
@@ -87,7 +91,6 @@ export const tokenWrites = {
     store: number,
     { user: name, role, expiresAtMs, ...token }: Omit<NewToken, 'store'>,
     hash: Uint8Array,
-    salt: string,
   ) =>
     writeOf({
       store,
@@ -99,7 +102,7 @@ export const tokenWrites = {
       decide([committed, [found], [last]]) {
         if (committed.length > 0) return { result: undefined }; // by an earlier attempt
         const { user, writes, entries } = ensureUser({ store, name, found, last }, role);
-        const added = addToken(store, user, null, { ...token, expiresAtMs, hash, salt });
+        const added = addToken(store, user, null, { ...token, expiresAtMs, hash, salt: '' });
         return {
           result: undefined,
           writes: () => [...writes, added.write],
@@ -121,7 +124,7 @@ export const tokenWrites = {
       by,
       request,
       reads: [
-        [tokenSql.find, [store, token.hash]],
+        [tokenSql.findRepeated, [store, name, token.salt]],
         [tokenSql.find, [store, tokenHash]],
         [userSql.find, [store, name]],
         [userSql.lastUser, [store]],
@@ -130,7 +133,7 @@ export const tokenWrites = {
       ],
       decide([[earlier], [ownRow], [found], [last], tokens, [author]]) {
         if (other !== undefined) assertManager(by, author);
-        if (earlier !== undefined) return { result: repeated(readToken(earlier).stored, token) };
+        if (earlier !== undefined) return { result: repeated(earlier, token) };
         const own = ownRow && readToken(ownRow);
         if (own?.stored.uses === 0) throw invitationUsed();
         const ended = tokensToDelete(tokens, token.createdAtMs, token.uses !== undefined);
@@ -138,15 +141,11 @@ export const tokenWrites = {
         const { user, writes, entries } = ensureUser({ store, name, found, last });
         const added = addToken(store, user, lineOf(own, token), token);
         const spent: Query = [tokenSql.spend, [store, tokenHash]];
-        const salted: Query = [tokenSql.setSalt, [store, tokenHash, token.salt]];
         return {
           result: undefined,
           writes: () => [
             ...writes,
             [tokenSql.deleteOwn, [store, ended]],
-            // A key whose token is deleted would otherwise create it again, even if it was revoked. A spent
-            // invitation creates no token again.
-            ...(ended.length === 0 || own?.stored.uses === 1 ? [] : [salted]),
             ...(own?.stored.uses === undefined ? [] : [spent]),
             added.write,
           ],
@@ -214,28 +213,10 @@ export const tokenWrites = {
 };
 
 /** The token that an earlier request with the same key has created. Throws if that request was another one. */
-function repeated(earlier: StoredToken, wanted: OwnToken): StoredToken {
-  const termsOf = ({
-    scopes,
-    label,
-    renewableUntilMs,
-    expiresAtMs,
-    uses,
-  }: Omit<OwnToken, 'hash' | 'salt'>) =>
-    [
-      scopes.join(),
-      label,
-      renewableUntilMs,
-      uses === undefined ? expiresAtMs : 'invitation',
-    ].join();
-  // An invitation has fewer uses and less time than at first. With more than is wanted, it was another request.
-  const isWider = (one: number | undefined, other: number | undefined) =>
-    (one ?? Infinity) > (other ?? Infinity);
-  const isOther =
-    termsOf(earlier) !== termsOf(wanted) ||
-    isWider(earlier.uses, wanted.uses) ||
-    isWider(earlier.expiresAtMs, wanted.expiresAtMs);
-  if (!isOther && stateOf(earlier, wanted.createdAtMs) === 'active') return earlier;
+function repeated([salt, ...row]: readonly [salt: string, ...TokenRow], wanted: OwnToken) {
+  const { stored } = readToken(row);
+  const isActive = stateOf(stored, wanted.createdAtMs) === 'active';
+  if (isActive && isRepeated(salt, wanted.salt)) return { ...stored, salt };
   throw new Problem(
     'idempotency-key-reused',
     'The "Idempotency-Key" was used for a token that has other terms or has ended. Use a new key.',
@@ -261,7 +242,7 @@ export function openTokens(engine: Engine): TokenStorage {
       const store = await engine.ensureStore(storeName);
       const text = makeToken(store);
       const hash = hashToken(text);
-      await engine.write('createToken', store, token, hash, makeSalt());
+      await engine.write('createToken', store, token, hash);
       return { token: text, id: tokenId(hash, store) };
     },
 

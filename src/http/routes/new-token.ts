@@ -111,27 +111,26 @@ export async function createTokenFor(
   refuseForeign(grant);
   const { store } = grant.caller;
   const key = idempotencyKey(request);
-  const token =
-    key === undefined
-      ? makeToken(store)
-      : deriveToken(store, tokenIn(request.headers.authorization), [grant.salt, user ?? '', key]);
-  const own = ownTokenOf(terms ?? {}, grant, hashToken(token), user !== undefined);
+  const random = makeToken(store);
+  const salt = makeSalt(`${grant.tokenId} ${key ?? random}`, JSON.stringify(terms ?? {}));
+  const calling = tokenIn(request.headers.authorization);
+  const textOf = (by: string) => (key === undefined ? random : deriveToken(store, calling, by));
+  const allowed = ownTokenOf(terms ?? {}, grant, user !== undefined);
+  const own = { ...allowed, hash: hashToken(textOf(salt)), salt };
   const earlier = await identity.createOwnToken(grant, own, request.id, user);
   if (earlier !== undefined) reply.header('idempotent-replayed', 'true');
   const unused = { revokedAtMs: undefined, lastUsedAtMs: undefined };
-  return {
-    ...valueOf({ ...unused, ...own, ...earlier, id: tokenId(own.hash, store) }, grant),
-    token,
-  };
+  const token = textOf(earlier?.salt ?? salt);
+  const id = tokenId(hashToken(token), store);
+  return { ...valueOf({ ...unused, ...own, ...earlier, id }, grant), token };
 }
 
 /** The token to create. Throws a Problem if it would grant more than the one of the request. */
 function ownTokenOf(
   { scopes: named, label = '', invitation, ...times }: TokenTerms,
   grant: Grant,
-  hash: Uint8Array,
   isForOther: boolean,
-): OwnToken {
+): Omit<OwnToken, 'hash' | 'salt'> {
   const createdAtMs = Date.now();
   const granted = new Set(grantedScopes(grant));
   const wanted = new Set(named ?? (isForOther ? defaultScopes : granted));
@@ -155,7 +154,7 @@ function ownTokenOf(
   const expiresAtMs = timeIn('expiresAt', times.expiresAt) ?? own;
   const renewableUntilMs = timeIn('renewableUntil', times.renewableUntil);
   const inOrder = scopes.filter((scope) => wanted.has(scope));
-  const token = { hash, scopes: inOrder, label, createdAtMs, salt: makeSalt() };
+  const token = { scopes: inOrder, label, createdAtMs };
   if (invitation === undefined) {
     if (renewableUntilMs !== undefined && (expiresAtMs ?? Infinity) > renewableUntilMs) {
       throw refuseTime('renewableUntil', 'is before the token expires. Send a later time.');

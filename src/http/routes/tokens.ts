@@ -40,7 +40,7 @@ export const tokenOperations = operationsOf('tokens', {
   createToken: {
     summary: 'Create a token',
     description:
-      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. With an invitation, it creates a token that takes its place. Only the response contains the token itself. With an `Idempotency-Key`, you can repeat the request: the response has the same token, which follows from the key and from the token of the request.',
+      'Creates another token for the calling user, with at most the scopes and the lifetime of the token of the request. Without a body, it grants the same. With an invitation, it creates a token that takes its place. Only the response contains the token itself. With an `Idempotency-Key`, you can repeat the request as long as the new token is active: the response has the same one.',
     scopes: [],
     forInvitations: true,
     requestHeaders: ['Idempotency-Key'],
