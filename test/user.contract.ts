@@ -342,7 +342,7 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
         { user: 'Zoë', id: 2, role: 'member', activeTokens: 1 },
         { user: 'alice', id: 1, role: 'manager', activeTokens: 2 },
         { user: 'bob', id: 3, role: 'member', activeTokens: 0 },
-      ].map((each) => ({ store, ...each, lastUsedAtMs: undefined }));
+      ].map((each) => ({ store, ...each, lastUsedAtMs: undefined, invitations: undefined }));
       assert.deepEqual(await users.list(store, { limit: 10 }), all);
       assert.deepEqual(await users.list(store, { limit: 2 }), all.slice(0, 2));
       assert.deepEqual(await users.list(store, { after: 'alice', limit: 2 }), [all[2]]);
@@ -498,6 +498,7 @@ export function userContract(engine: StorageName, scene: () => Scene): void {
             role: role ?? 'member',
             activeTokens: 1,
             lastUsedAtMs: undefined,
+            invitations: undefined,
           },
         ]);
       }

@@ -316,6 +316,11 @@ const User = Type.Object(
     lastUsedAt: Type.Optional(
       Time('When one of their tokens was last used, to the minute. Absent if none was used.'),
     ),
+    invitations: Type.Optional(
+      Type.Array(Text('The public id of the invitation.'), {
+        description: 'Their invitations that can still create tokens. Absent if there are none.',
+      }),
+    ),
   },
   {
     description: 'A user of the store. Ignore members that you do not know.',

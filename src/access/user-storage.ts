@@ -112,6 +112,8 @@ export interface UserRecord {
   activeTokens: number;
   /** When one of the tokens was last used, to the minute. */
   lastUsedAtMs: number | undefined;
+  /** The ids of invitations that can still create tokens, in any order. Undefined if there are none. */
+  invitations: string[] | undefined;
 }
 
 export interface FoundNames {

@@ -210,6 +210,8 @@ export interface User {
   plants: number;
   /** When one of their tokens was last used, to the minute. Absent if none was used. */
   lastUsedAt?: string;
+  /** Their invitations that can still create tokens. Absent if there are none. */
+  invitations?: string[];
 }
 
 /** `member`: own plants, and those shared with the user. `manager`: every plant in the store. Member or manager. */

@@ -45,6 +45,10 @@ export const userSql = {
     WHERE users.store = $1 AND name > $2 AND role IS NOT NULL ORDER BY name LIMIT $3`,
   find: sql<UserRow>`
     SELECT id, role, removed_at FROM plant_store.users WHERE store = $1 AND name = $2`,
+  findInvitations: sql<readonly [user: number, hash: Uint8Array]>`
+    SELECT user_id, hash FROM plant_store.tokens /* INDEXED BY tokens_by_user */
+    WHERE store = $1 AND user_id = ANY ($2::bigint[])
+      AND uses > 0 AND revoked_at IS NULL AND expires_at > $3`,
   namesOf: sql<readonly [id: number, name: string]>`
     SELECT id, name FROM plant_store.users WHERE store = $1 AND id = ANY ($2::bigint[])`,
   lastUser: sql<readonly [lastUser: number]>`
@@ -334,12 +338,20 @@ export function openUsers(engine: Engine): UserStorage {
     async list(store, { after = '', limit }) {
       const number = await engine.findStore(store);
       if (number === undefined) return [];
-      const values = [number, after, limit, Date.now()];
-      const rows = await engine.read(number, userSql.list, values);
-      return rows.map(([user, id, role, activeTokens, lastUse]) => {
-        const lastUsedAtMs = lastUse ?? undefined;
-        return { store, user, id, role, activeTokens, lastUsedAtMs };
-      });
+      const nowMs = Date.now();
+      const rows = await engine.read(number, userSql.list, [number, after, limit, nowMs]);
+      const ids = rows.map(([, id]) => id);
+      const found = await engine.read(number, userSql.findInvitations, [number, ids, nowMs]);
+      const invitations = Map.groupBy(found, ([user]) => user);
+      return rows.map(([user, id, role, activeTokens, lastUse]) => ({
+        store,
+        user,
+        id,
+        role,
+        activeTokens,
+        lastUsedAtMs: lastUse ?? undefined,
+        invitations: invitations.get(id)?.map(([, hash]) => tokenId(hash, number)),
+      }));
     },
 
     async find(storeName, userName = '') {

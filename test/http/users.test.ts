@@ -286,14 +286,27 @@ itOnce('an invitation for many creates as many tokens as it says', async () => {
   assert.equal(statuses[100], 410);
 });
 
-itOnce('a manager revokes what they gave, and nobody revokes tokens of others', async () => {
-  const { ann, user, as } = await setUp();
+itOnEach('a manager revokes what they gave, and nobody revokes tokens of others', async (t) => {
+  const { ann, user, as } = await setUp(await startApp(t));
   const given = await ann('POST', '/users/bob/tokens');
   const { id } = given.json as { id: string };
   const carol = await user('carol', { scopes });
   assert.equal((await carol('DELETE', `/tokens/${id}`)).status, 404);
   assert.equal((await ann('DELETE', `/tokens/${id}`)).status, 204);
   assert.equal((await as(tokenIn(given))('GET', '/plants')).status, 401);
+  const invited = await ann('POST', '/users/bob/tokens', { json: { invitation: { uses: 2 } } });
+  const pendingOf = async (name: string) => {
+    const users = (await ann('GET', '/users')).json as { user: string; invitations?: string[] }[];
+    return users.find((each) => each.user === name)?.invitations;
+  };
+  const invitation = (invited.json as { id: string }).id;
+  await as(tokenIn(invited))('POST', '/tokens');
+  assert.deepEqual([await pendingOf('bob'), await pendingOf('carol')], [[invitation], undefined]);
+  assert.equal((await ann('DELETE', `/tokens/${invitation}`)).status, 204);
+  assert.equal((await as(tokenIn(invited))('POST', '/tokens')).status, 401);
+  const used = await ann('POST', '/users/bob/tokens', { json: { invitation: {} } });
+  await as(tokenIn(used))('POST', '/tokens');
+  assert.equal(await pendingOf('bob'), undefined);
 });
 
 itOnEach('one of two last managers who leave at once stays, and loses nothing', async (t) => {

@@ -157,11 +157,11 @@ export function userRoutes(app: FastifyInstance, options: RouteOptions): void {
         );
         const users = found.slice(0, limit);
         const items: string[] = [];
-        for (const { id, user: name, role, lastUsedAtMs } of users) {
+        for (const { id, user: name, role, lastUsedAtMs, invitations } of users) {
           const reach = { ...operatorOf(caller.store, [id]), user: caller.user };
           const plants = await storage.plants.count(reach, { assertWanted: wantedBy(reply.raw) });
           const lastUsedAt = formatTimestamp(lastUsedAtMs);
-          items.push(JSON.stringify({ user: name, role, plants, lastUsedAt }));
+          items.push(JSON.stringify({ user: name, role, plants, lastUsedAt, invitations }));
         }
         return {
           arrays: [items.join()],

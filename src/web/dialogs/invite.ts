@@ -27,8 +27,8 @@ const scopesOf: Record<string, readonly Scope[] | undefined> = {
   reader: ['plants:read'],
 };
 
-/** What is to be sent; empty if nothing is. */
-let [link, message] = ['', ''];
+/** What is to be sent, and to whom; empty if nothing is. */
+let [link, message, invited] = ['', '', ''];
 
 onPress('invite-copy', () => tellCopied(link));
 onPress('invite-copy-text', () => tellCopied(message));
@@ -37,8 +37,7 @@ show('invite-share', 'share' in navigator);
 // The link is for other devices too.
 show('invite-local', isLoopback(serviceUrl));
 onPress('invite-hide', () => {
-  [link, message] = ['', ''];
-  showInvitation();
+  hideInvitation(invited);
   userField.focus();
 });
 
@@ -77,6 +76,7 @@ export async function invite(dialog: MenuDialog<User[]>): Promise<void> {
     setText('invite-about', about);
     link = `${serviceUrl.href}#token=${token}`;
     message = `Join the store “${info?.store}” as “${user}”: ${link}\n${until}`;
+    invited = user;
     showInvitation();
     void qrCode(link).then((code) => byId('invite-code', HTMLElement).replaceChildren(code));
     userField.value = '';
@@ -92,6 +92,13 @@ function questionAbout(user: string) {
     text: 'This user is in the store already. Who opens the link gets their plants and shares. To invite somebody else, choose another name.',
     action: 'Create the link',
   };
+}
+
+/** Shows the form again in place of what is to be sent to this user. */
+export function hideInvitation(user: string): void {
+  if (user !== invited) return;
+  [link, message, invited] = ['', '', ''];
+  showInvitation();
 }
 
 /** Shows what is to be sent in place of the form, or the form again if nothing is. */

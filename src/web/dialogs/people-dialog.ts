@@ -7,7 +7,7 @@ import { info, store } from '../session/session.ts';
 import { byId, element, onPress, sentence, setText, show, type Text } from '../shared/dom.ts';
 import { Form } from '../shared/form.ts';
 import { countOf, formatTime } from '../shared/format.ts';
-import { invite, prepareInvitation } from './invite.ts';
+import { hideInvitation, invite, prepareInvitation } from './invite.ts';
 import { firstUsers, offerUsers } from './known-users.ts';
 import { buttonOf, drawEntries, entryOf, MenuDialog } from './menu-dialog.ts';
 
@@ -26,7 +26,7 @@ export const peopleDialog: MenuDialog<User[]> = new MenuDialog('people', {
 onPress('people-more', () => peopleDialog.form.run(() => peopleDialog.loadMore()));
 
 function entry(found: User): HTMLElement {
-  const { user, role, plants, lastUsedAt } = found;
+  const { user, role, plants, lastUsedAt, invitations = [] } = found;
   const isSelf = user === info?.user;
   const facts = [countOf(plants, 'plant')];
   if (!isSelf && lastUsedAt !== undefined) facts.push(`last here ${formatTime(lastUsedAt)}`);
@@ -39,8 +39,19 @@ function entry(found: User): HTMLElement {
   const choice = peopleDialog.choice(`Role of ${user}`, roleTexts, role, (chosen) =>
     setRole(user, chosen),
   );
-  const button = buttonOf(['Remove', user], () => askToRemove(found));
-  return entryOf(user, facts, choice, button);
+  const buttons = [buttonOf(['Remove', user], () => askToRemove(found))];
+  if (invitations.length > 0) {
+    facts.push(countOf(invitations.length, 'open invitation'));
+    const withdraw = () => withdrawAll(user, invitations);
+    buttons.unshift(peopleDialog.button(['Withdraw', `the invitation of ${user}`], withdraw));
+  }
+  return entryOf(user, facts, choice, ...buttons);
+}
+
+async function withdrawAll(user: string, invitations: readonly string[]): Promise<Text> {
+  await peopleDialog.change(() => Promise.all(invitations.map((id) => store.revokeToken(id))));
+  hideInvitation(user);
+  return sentence`No link for “${user}” works any more.`;
 }
 
 async function setRole(user: string, role: Role): Promise<Text> {

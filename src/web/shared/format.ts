@@ -19,7 +19,10 @@ export function formatDay(time: string): string {
 }
 
 /** "1 plant", or "2,000 plants". */
-export function countOf(count: number, what: 'plant' | 'row' | 'label' | 'page'): string {
+export function countOf(
+  count: number,
+  what: 'plant' | 'row' | 'label' | 'page' | 'open invitation',
+): string {
   return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
 }
 

@@ -110,6 +110,11 @@ inBrowser(
       const days = (Date.parse(expiresAt) - Date.now()) / 86_400_000;
       assert.ok(days > 29.9 && days < 30.1, `${days} days`);
     }
+    await page.getByText('1 open invitation').waitFor();
+    await page.getByRole('button', { name: 'Withdraw the invitation of class' }).click();
+    await page.getByText('No link for “class” works any more.').waitFor();
+    assert.equal(await page.getByText('1 open invitation').count(), 0);
+    assert.equal((await app.call('POST', '/tokens', { token: invitation })).status, 401);
   },
 );
 
