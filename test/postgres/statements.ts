@@ -28,6 +28,7 @@ export const ofShards: readonly Statement[] = [
   tokenSql.listStore,
   userSql.describeStore,
   userSql.list,
+  userSql.findInvitations,
   shareSql.ofUser,
   shareSql.list,
   logSql.findDeletions,
