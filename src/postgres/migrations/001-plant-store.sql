@@ -74,7 +74,7 @@ CREATE TABLE IF NOT EXISTS plant_store.tokens (
   family       text,
   -- The latest expiry of tokens that are created with it. NULL for its own; of an invitation, for no limit.
   renewable_until bigint,
-  -- What a repeated request finds the token by, and derives it from (src/access/token.ts). Empty if an operator created it.
+  -- Random. What is derived from the token depends on it (src/access/token.ts).
   salt         text   NOT NULL DEFAULT '',
   -- How many tokens an invitation can still create. NULL for any other token.
   uses         bigint,
