@@ -72,6 +72,9 @@ export interface Caller extends Identity {
 /** The part of a caller that is needed to read plants. */
 export type ReadAccess = Pick<Caller, 'store' | 'user' | 'read' | 'write' | 'scopes'>;
 
+/** The part of a caller that is needed to change plants. An operator is not identified. */
+export type ChangeAccess = ReadAccess & { readonly identified?: Identified | undefined };
+
 /** For commands of the operator, which are no user of the store. */
 export function operatorOf(store: number, read: Reach): ReadAccess {
   return { store, user: 0, scopes: new Set(), read, write: [] };

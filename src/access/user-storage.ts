@@ -1,5 +1,5 @@
 import type { Caller, Identified, Identity, Role } from './access.ts';
-import type { Differences, PutBack } from '../log/differences.ts';
+import type { StoredPlant } from '../plants/plant-storage.ts';
 import { fixedProblem } from '../problem.ts';
 
 /**
@@ -39,9 +39,15 @@ export interface UserStorage {
 
   /**
    * Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. Moves
-   * none to a user who was removed.
+   * none to a user who was removed. With `only`, it moves this plant, unless it or the new owner have changed since.
    */
-  movePlants(from: Identity, to: number, limit: number, author?: Author): Promise<number>;
+  movePlants(
+    from: Identity,
+    to: number,
+    limit: number,
+    author?: Author,
+    only?: StoredPlant,
+  ): Promise<number>;
 
   /**
    * Takes a step of blanking what the database has of a removed user with this name, in up to `limit` changes from a position
@@ -54,16 +60,6 @@ export interface UserStorage {
     from: number,
     limit: number,
   ): Promise<{ next?: number } | undefined>;
-
-  /**
-   * Puts plants back as they were, and resolves to what that does to each. In a trial, it does nothing. Quotas do not apply.
-   */
-  putBack(
-    store: number,
-    differences: Differences,
-    isTrial: boolean,
-    author?: Author,
-  ): Promise<PutBack[]>;
 
   /**
    * Removes a user, and revokes tokens and removes webhooks that were created for them since `endAccess`. Resolves to false, without

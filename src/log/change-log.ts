@@ -59,8 +59,6 @@ export interface NewEntry extends Partial<Texts<string | undefined>> {
   plant?: number | undefined;
   /** The position of the last change to the plant before; undefined if the log has none. */
   previous?: number | undefined;
-  /** Whether that is the entry before it in its write. */
-  continues?: boolean | undefined;
   /** This and the texts are what was there before, or which share, token or role. */
   owner?: number | undefined;
   /** The plant after the change. */

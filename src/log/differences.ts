@@ -6,7 +6,13 @@ import type { Identity } from '../access/access.ts';
 import { plantOf, textFields, textValues, type Texts } from '../plants/fields.ts';
 import type { OwnedPlant, StoredPlant } from '../plants/plant-storage.ts';
 import { Refusal } from '../refusal.ts';
-import { maxFollowed, maxPosition, type ChangeLog, type FollowedChange } from './change-log.ts';
+import {
+  maxFollowed,
+  maxPosition,
+  type ChangeLog,
+  type FollowedChange,
+  type PlantEvent,
+} from './change-log.ts';
 
 /** A change is found if the clocks of the processes that made it and those before it differ by less. */
 const maxClockDifferenceMs = 60 * 60 * 1_000;
@@ -15,30 +21,14 @@ const maxClockDifferenceMs = 60 * 60 * 1_000;
 export interface Difference {
   readonly id: number;
   readonly before: OwnedPlant | undefined;
-  /** It is put back only if it is still like this. */
   readonly now: StoredPlant | undefined;
-  /** Whether its id was used again since. */
-  readonly isReused: boolean;
+  /** The last deletion since. */
+  readonly deletion: { readonly position: number; readonly owner: number } | undefined;
+  /** What puts it back, or why nothing can. */
+  readonly outcome: Outcome;
 }
-
-export interface Differences {
-  /** The position of the first change since the time. */
-  readonly since: number;
-  readonly plants: readonly Difference[];
-}
-
-/** A plant that was put back, or why not. */
-export interface PutBack {
-  id: number;
-  outcome: PutBackOutcome;
-  now: Texts | undefined;
-  before: Texts | undefined;
-}
-export type PutBackOutcome =
-  | 'deleted'
-  | 'restored'
-  | 'updated'
-  | 'moved'
+export type Outcome =
+  | Exclude<PlantEvent, 'created'>
   | 'changed-meanwhile'
   | 'id-used-again'
   | 'owner-removed'
@@ -73,11 +63,13 @@ export async function differencesSince(
   sinceMs: number,
   from: number,
   check: (plants: number) => void = () => {},
-): Promise<Differences> {
-  const found = new Map<number, { -readonly [Member in keyof Difference]: Difference[Member] }>();
+): Promise<Difference[]> {
+  const found = new Map<number, Found>();
+  const removedUsers = new Set<number>();
   let since = Infinity;
 
   function add({
+    position,
     plant: id,
     previous = 0,
     event,
@@ -85,17 +77,21 @@ export async function differencesSince(
     now,
     ...change
   }: FollowedChange): void {
+    if (event === 'user-removed' && owner !== undefined) removedUsers.add(owner);
     if (id === undefined) return;
-    const known = found.get(id);
-    if (known !== undefined && event === 'created') {
+    let known = found.get(id);
+    if (known === undefined) {
+      if (previous >= since) return; // not the first change since
+      const texts = textValues(change).map((text) => text ?? '');
+      const before = owner === undefined ? undefined : plantOf(id, owner, texts);
+      if (before?.owner !== user.user && now?.owner !== user.user) return;
+      known = { id, before, now, deletion: undefined, isReused: false };
+      found.set(id, known);
+    } else if (event === 'created') {
       known.isReused = true;
       if (known.before?.owner !== user.user) known.before = undefined; // so it is only a new plant
     }
-    if (known !== undefined || previous >= since) return; // not the first change since
-    const texts = textValues(change).map((text) => text ?? '');
-    const before = owner === undefined ? undefined : plantOf(id, owner, texts);
-    if (before?.owner !== user.user && now?.owner !== user.user) return;
-    found.set(id, { id, before, now, isReused: false });
+    if (event === 'deleted' && owner !== undefined) known.deletion = { position, owner };
   }
 
   let next = Math.max(1, from);
@@ -119,12 +115,40 @@ export async function differencesSince(
   }
   check(found.size);
   if (!hasPrevious) throw notKept();
-  return { since: Math.min(since, maxPosition), plants: [...found.values()].filter(isDifferent) };
+  return [...found.values()].filter(isDifferent).map((plant) => {
+    return { ...plant, outcome: outcomeOf(plant, removedUsers) };
+  });
 }
 
-export function isDifferent({ before, now }: Pick<Difference, 'before' | 'now'>): boolean {
+/** A plant that has changed since, as far as the log was read. */
+interface Found {
+  readonly id: number;
+  readonly now: StoredPlant | undefined;
+  before: OwnedPlant | undefined;
+  deletion: Difference['deletion'];
+  /** Whether its id was used again. */
+  isReused: boolean;
+}
+
+function isDifferent({ before, now }: Found): boolean {
   if (before === undefined || now === undefined) return true;
-  return before.owner !== now.owner || textFields.some((field) => before[field] !== now[field]);
+  return before.owner !== now.owner || hasOtherTexts(before, now);
+}
+
+export function hasOtherTexts(before: Texts, now: Texts): boolean {
+  return textFields.some((field) => before[field] !== now[field]);
+}
+
+function outcomeOf(
+  { before, now, deletion, isReused }: Found,
+  removedUsers: ReadonlySet<number>,
+): Outcome {
+  const lastOwner = (now ?? deletion)?.owner;
+  if (before === undefined) return 'deleted';
+  if (isReused && lastOwner !== before.owner) return 'id-used-again';
+  if (removedUsers.has(before.owner)) return 'owner-removed';
+  if (now !== undefined) return now.owner === before.owner ? 'updated' : 'moved';
+  return lastOwner === undefined ? 'not-in-log' : 'restored';
 }
 
 function notKept(firstMs?: number): Refusal {

@@ -2,7 +2,13 @@
  * Changes to plants, in one form for every storage: decide.ts decides them, and each engine writes what it decides. Only
  * `copy` bypasses this.
  */
-import { changeReachOf, type Caller, type ChangeReach, type Identified } from '../access/access.ts';
+import {
+  changeReachOf,
+  type Caller,
+  type ChangeAccess,
+  type ChangeReach,
+  type Identified,
+} from '../access/access.ts';
 import type { Condition } from './entity-tag.ts';
 import { eachText, withTexts, type Texts } from './fields.ts';
 import { createKeyOf, type CreateKey } from './idempotency.ts';
@@ -15,7 +21,8 @@ export type ChangeKind = keyof ChangeResults;
 /** Who makes a change, for its checks and for the log. */
 interface Authored {
   readonly store: number;
-  readonly by: Identified;
+  /** Undefined for an operator. */
+  readonly by: Identified | undefined;
   readonly request: string | undefined;
 }
 
@@ -90,7 +97,7 @@ export function creationOf(
 
 function ofPlant<Kind extends ChangeKind>(
   kind: Kind,
-  caller: Caller,
+  caller: ChangeAccess,
   id: number,
   { condition, request }: ChangeOptions = {},
 ): OfPlant<Kind> {

@@ -83,7 +83,8 @@ export function decide(change: Change, facts: Facts, { quotas, hasLog }: Rules):
   if ('result' in step) return step;
   const { event, before, after: plant, key } = step;
   const isNew = before === undefined;
-  if (isNew) assertRoom(quotas, plant.owner, facts);
+  const isReturn = change.kind !== 'create' && change.condition?.follows !== undefined;
+  if (isNew && !isReturn) assertRoom(quotas, plant.owner, facts);
   const { id } = isNew ? plant : before;
   const position = facts.position + 1;
   const endedDeletion = isNew && id <= facts.lastId ? facts.deletion(id)?.position : undefined;
@@ -112,8 +113,15 @@ type Step = { event: PlantEvent; key?: NewKey | undefined } & (
  * shared since.
  */
 function stepOf(change: Change, facts: Facts): Step | Decision {
-  const reachNow = facts.reachNow(change.by);
+  const reachNow = change.by && facts.reachNow(change.by);
   if (change.kind === 'create') return create(change, facts);
+  const { id, condition } = change;
+  if (
+    condition?.follows !== undefined &&
+    condition.follows !== (facts.plant(id) ?? facts.deletion(id))?.position
+  ) {
+    return { result: undefined };
+  }
   const reach = reachNow ?? change.reach;
   switch (change.kind) {
     case 'update':
@@ -121,7 +129,7 @@ function stepOf(change: Change, facts: Facts): Step | Decision {
     case 'delete':
       return remove(find(change, reach, facts));
     case 'restore':
-      return restore(change.id, reach, facts);
+      return restore(id, reach, facts);
   }
 }
 

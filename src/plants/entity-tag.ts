@@ -28,6 +28,11 @@ export interface Condition {
   match?: EntityTags | undefined;
   /** The tags of `If-None-Match`, weak ones included. */
   noneMatch?: EntityTags | undefined;
+  /**
+   * For a return to a time, not for requests: the position of the last change to the plant. If another has followed, there is
+   * nothing to change. Quotas do not limit what comes back.
+   */
+  follows?: number | undefined;
 }
 
 export function hasTag(plant: Omit<OwnedPlant, 'id'>, tags: EntityTags): boolean {

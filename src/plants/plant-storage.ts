@@ -1,4 +1,4 @@
-import type { Caller, ReadAccess } from '../access/access.ts';
+import type { Caller, ChangeAccess, ReadAccess } from '../access/access.ts';
 import type { Condition } from './entity-tag.ts';
 import type { NewPlant, Plant, PlantField, PlantPatch } from './plant.ts';
 import type { Sort } from './scans.ts';
@@ -69,7 +69,7 @@ export interface PlantStorage {
    * condition does not hold.
    */
   update(
-    caller: Caller,
+    caller: ChangeAccess,
     id: number,
     patch: PlantPatch,
     options?: ChangeOptions,
@@ -79,14 +79,18 @@ export interface PlantStorage {
    * Resolves to the position of the deletion, or to undefined if there was no plant with this id within reach. Rejects with
    * `plant-read-only` and `precondition-failed` as `update` does.
    */
-  delete(caller: Caller, id: number, options?: ChangeOptions): Promise<number | undefined>;
+  delete(caller: ChangeAccess, id: number, options?: ChangeOptions): Promise<number | undefined>;
 
   /**
    * Brings a deleted plant back as it was, with its owner and id. Resolves to undefined if the log (change-log.ts) has no
    * such plant within reach. Rejects with `plant-read-only` if the caller can only see the plant or its history, with
    * `id-taken` if the store has a plant with the id, and with `quota-exceeded`.
    */
-  restore(caller: Caller, id: number, options?: ChangeOptions): Promise<StoredPlant | undefined>;
+  restore(
+    caller: ChangeAccess,
+    id: number,
+    options?: ChangeOptions,
+  ): Promise<StoredPlant | undefined>;
 }
 
 /** `isFiltered` (scans.ts) must consider every filter: otherwise, pages are not filtered. */

@@ -1,6 +1,5 @@
 import { forgetWrites } from './forget.ts';
 import { logWrites } from './log.ts';
-import { putBackWrites } from './put-back.ts';
 import { retentionWrites } from './retention.ts';
 import { shareWrites } from './shares.ts';
 import { tokenWrites } from './tokens.ts';
@@ -12,7 +11,6 @@ import type { ResultOf, Write } from './write.ts';
 const writes = {
   ...forgetWrites,
   ...logWrites,
-  ...putBackWrites,
   ...retentionWrites,
   ...shareWrites,
   ...tokenWrites,

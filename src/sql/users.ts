@@ -9,9 +9,10 @@ import {
   type Author,
   type UserStorage,
 } from '../access/user-storage.ts';
-import type { NewEntry } from '../log/change-log.ts';
+import { maxPosition, type NewEntry } from '../log/change-log.ts';
 import { textColumns, textsOf, plantOf, type PlantRow } from '../plants/fields.ts';
 import { maxId } from '../plants/ids.ts';
+import type { StoredPlant } from '../plants/plant-storage.ts';
 import { sql, type Query, type Row } from './statement.ts';
 import { webhookSql } from './webhooks.ts';
 import { writeOf, type Engine } from './write.ts';
@@ -72,13 +73,16 @@ export const userSql = {
   endReceived: sql`
     DELETE FROM plant_store.shares
     WHERE store = $1 AND owner = ANY ($3::bigint[]) AND user_name = (${nameOfUser})`,
+  findPlants: sql<readonly [position: number, ...PlantRow]>`
+    SELECT position, id, owner, ${textColumns} FROM plant_store.plants
+    WHERE store = $1 AND id = ANY ($2::bigint[])`,
   findMoved: sql<readonly [position: number, ...PlantRow]>`
     SELECT position, id, owner, ${textColumns} FROM plant_store.plants WHERE ${plantsOfUser}
     ORDER BY owner, id LIMIT $3`,
-  /** Those of the users who were here at the position, and have been since. */
-  remaining: sql<readonly [user: number]>`
-    SELECT id FROM plant_store.users
-    WHERE store = $1 AND id = ANY ($2::bigint[]) AND role IS NOT NULL AND removed_position < $3`,
+  /** Whether the user is in the store, and has been since the position. */
+  isHere: sql`
+    SELECT 1 FROM plant_store.users
+    WHERE store = $1 AND id = $2 AND role IS NOT NULL AND removed_position < $3`,
   isActive: sql`
     SELECT 1 FROM plant_store.users WHERE store = $1 AND id = $2 AND role IS NOT NULL`,
   roleOf: sql<readonly [role: Role | null]>`
@@ -239,17 +243,21 @@ export const userWrites = {
     to: number,
     limit: number,
     { by, request }: Author = {},
+    only?: StoredPlant,
   ) =>
     writeOf({
       store,
       by,
       request,
       reads: [
-        [userSql.isActive, [store, to]],
-        [userSql.findMoved, [store, from, limit]],
+        [userSql.isHere, [store, to, only?.position ?? maxPosition]],
+        only === undefined
+          ? [userSql.findMoved, [store, from, limit]]
+          : [userSql.findPlants, [store, [only.id]]],
       ],
       decide([heirs, plants]) {
-        const moved = heirs.length === 0 ? [] : plants;
+        const found = plants.filter(([position]) => position === (only?.position ?? position));
+        const moved = heirs.length === 0 ? [] : found;
         return {
           result: moved.length,
           writes: (positions) =>
@@ -374,7 +382,6 @@ export function openUsers(engine: Engine): UserStorage {
     endAccess: (...args) => engine.write('endAccess', ...args),
     movePlants: (...args) => engine.write('movePlants', ...args),
     forget: (...args) => engine.write('forgetUser', ...args),
-    putBack: (...args) => engine.write('putBack', ...args),
     remove: (...args) => engine.write('removeUser', ...args),
   };
 }

@@ -34,7 +34,6 @@ export function outcomeOf<Result>(
   const { result, writes = () => [], entries = [] } = decide(rows);
   const logged = entries.map((entry, at): LogEntry => ({
     ...entry,
-    ...(entry.continues && { previous: lastPosition + at }),
     position: lastPosition + 1 + at,
     by,
     request,

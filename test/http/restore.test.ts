@@ -78,6 +78,19 @@ itOnEach('a user returns their plants to a time, and nobody else’s', async (t)
   assert.deepEqual(await list(), changed);
 });
 
+it('a return leaves a plant to the user who owned it when it was deleted', async (t) => {
+  const { user, storage } = await startApp(t);
+  const [alice, bob] = [await user('alice', { role: 'manager' }), await user('bob')];
+  await alice('POST', '/plants', { json: { id: 1, name: 'one' } });
+  const since = await moment();
+  const from = await findUser(storage, 'main', 'alice');
+  const { user: to } = await findUser(storage, 'main', 'bob');
+  await storage.users.movePlants(from, to, 1);
+  await bob('DELETE', '/plants/1');
+  assert.deepEqual((await returnTo(alice, since)).plants, []);
+  assert.equal((await bob('POST', '/plants/1/restore')).status, 200);
+});
+
 it('a return needs a time that the log has, in the past, and a token that reads', async (t) => {
   const keepChangesMs = 60 * 60_000;
   const database = await testDatabase(t);

@@ -133,7 +133,7 @@ class Model implements Facts {
 
   /** Carries out the change. */
   apply(change: Change): Outcome {
-    const user = change.by[2];
+    const user = change.by?.[2] ?? 0;
     if (this.revoked.has(user)) return 'invalid-token';
     const accessTo = (plant: OwnedPlant | undefined) => {
       const [read, write] = this.reach.get(user) ?? [[], []];

@@ -2,9 +2,9 @@
  * Puts the plants of a user back as they were at a time, while the service runs.
  */
 import type { Command } from '@commander-js/extra-typings';
-import { putBackAll } from '../../access/put-back.ts';
-import { plantEvents } from '../../log/change-log.ts';
-import { differencesSince, positionBefore, type PutBack } from '../../log/differences.ts';
+import { operatorOf } from '../../access/access.ts';
+import { isPossible, putBackAll, shownOf, type PutBack } from '../../access/put-back.ts';
+import { differencesSince, positionBefore } from '../../log/differences.ts';
 import { textValues, type Texts } from '../../plants/fields.ts';
 import type { Storage } from '../../storage.ts';
 import { inStore, localTime, parseName, parsePastMs } from '../options.ts';
@@ -47,8 +47,7 @@ async function restore(
   const differences = await differencesSince(storage.log, user, since, from);
   const time = localTime(since);
   const goal = `the plants of ${name} in store ${store} as they were at ${time}`;
-  const run = async (isTrial: boolean) => {
-    const plants = await putBackAll(storage, user.store, differences, isTrial);
+  const summaryOf = (plants: PutBack[]) => {
     const [possible = [], failed = []] = [true, false].map((wanted) =>
       plants.filter((plant) => isPossible(plant) === wanted),
     );
@@ -61,22 +60,20 @@ async function restore(
     return { value, failures, count, counts, changed: count === 1 ? '1 plant' : `${count} plants` };
   };
 
-  const plan = await run(true);
+  const plan = summaryOf(differences.map(shownOf));
   if (plan.count === 0 || (json && !yes)) {
     return { value: plan.value, text: `Nothing to change for ${goal}.${plan.failures}` };
   }
   if (!yes) printError(`To put back ${goal}:\n${tableFor(plan.value.plants)}\n${plan.counts}.`);
   await agree(yes, `Change ${plan.changed}?`, `change ${plan.changed}`);
   const undoSince = localTime(Date.now());
-  const { value, failures, changed } = await run(false);
+  const operator = { ...operatorOf(user.store, 'all'), write: 'all' as const };
+  const done = await putBackAll(storage, operator, differences);
+  const { value, failures, changed } = summaryOf(done);
   const text =
     `Put back ${goal}: changed ${changed}.${failures}\n` +
     `To undo this, run the command again with --since ${undoSince}`;
   return { value: { ...value, undoSince }, text };
-}
-
-function isPossible({ outcome }: PutBack): boolean {
-  return plantEvents.some((event) => event === outcome);
 }
 
 /** Deletions come first, because nobody wants to overlook one. */

@@ -3,7 +3,7 @@
  * somebody else now, or did then.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { putBackAll } from '../../access/put-back.ts';
+import { putBackAll, shownOf } from '../../access/put-back.ts';
 import { differencesSince, positionBefore, type Difference } from '../../log/differences.ts';
 import { insufficientScope, invalidRequest } from '../../problem.ts';
 import { Refusal } from '../../refusal.ts';
@@ -78,12 +78,12 @@ export function restoreRoutes(app: FastifyInstance, { storage, optionsOf }: Rout
     );
     const isOwn = (plant?: { owner: number }) => (plant?.owner ?? caller.user) === caller.user;
     const isOld = ({ before }: Difference) => Number(before !== undefined);
-    const plants = found.plants
+    const plants = found
       .filter(({ before, now }) => isOwn(before) && isOwn(now))
+      .filter(({ deletion, outcome }) => outcome !== 'restored' || isOwn(deletion))
       .toSorted((one, other) => isOld(one) - isOld(other)); // for quotas, what was added goes first
-    const author = { by: caller.identified, request: id };
     const undoSince = isTrial ? undefined : new Date().toISOString();
-    const done = await putBackAll(storage, caller.store, { ...found, plants }, isTrial, author);
+    const done = isTrial ? plants.map(shownOf) : await putBackAll(storage, caller, plants, id);
     return sendJson(reply, JSON.stringify({ since: time, plants: done, undoSince }));
   }
 

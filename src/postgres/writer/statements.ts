@@ -2,8 +2,8 @@
  * The statements of a group (group.ts). Each names one store.
  */
 import { textColumns, textFields } from '../../plants/fields.ts';
-import { putBackSql } from '../../sql/put-back.ts';
 import { sql, statementOf } from '../../sql/statement.ts';
+import { userSql } from '../../sql/users.ts';
 import { ownerRange } from '../tables/plants.ts';
 
 type StoreColumns = readonly [
@@ -39,7 +39,7 @@ export const changeSql = {
   lock: statementOf<StoreColumns>(lock),
   lockUnlessLocked: sql<StoreColumns>`${lock} SKIP LOCKED`,
 
-  findPlants: putBackSql.find,
+  findPlants: userSql.findPlants,
   findLargest: sql<readonly [id: number | null]>`
     SELECT max(id) FROM plant_store.plants WHERE store = $1`,
   countPlantsOfUsers: sql<readonly [owner: number, plants: number]>`

@@ -68,7 +68,8 @@ export function storeChanges(
   }
 
   async function identifyAgain(connection: Connection): Promise<void> {
-    const outdated = changes.map(({ by }) => by).filter(([version]) => version !== before.grants);
+    const all = changes.flatMap(({ by }) => (by === undefined ? [] : [by]));
+    const outdated = all.filter(([version]) => version !== before.grants);
     const again = new Map(outdated.map((by) => [by[1], by])).entries();
     const found = again.map(async ([token, by]) => {
       callers.set(token, await connection.query(...findAgain(store, by)));

@@ -30,13 +30,14 @@ export function pack(change: Change): PackedChange {
   const { kind, store, request, id, owner, condition, key } = all;
   const reach = 'reach' in change ? packReach(change.reach) : undefined;
   const texts = textFields.map((field) => all[field]);
-  return ['change', kind, store, request, id, owner, reach, condition, key, ...texts, ...change.by];
+  const by = change.by ?? [];
+  return ['change', kind, store, request, id, owner, reach, condition, key, ...texts, ...by];
 }
 
 export function unpack(packed: PackedChange): Change {
   const [, kind, store, request, id, owner, packedReach, condition, key, ...others] = packed;
   const reach = typeof packedReach === 'number' ? [[packedReach], [packedReach]] : packedReach;
-  const by = others.slice(textFields.length);
+  const by = others.length > textFields.length ? others.slice(textFields.length) : undefined;
   const own = { kind, store, by, request, id, owner, reach, condition, key };
   const members: Members = withTexts(own, (_, at) => others[at]);
   return members as Partial<Members> as Change; // as it was before `pack`
