@@ -11,6 +11,7 @@ export type Schema = AnySchemaObject;
 export interface Parameter {
   name: string;
   in: string;
+  required?: boolean;
   schema: Schema;
 }
 
@@ -151,6 +152,9 @@ function judgeParameters({ operation, values, query }: Match): Verdict[] {
   }
   const isSorted = texts.has('sort') && operation.operationId === 'listPlants';
   if (isSorted && !texts.has('limit')) verdicts.push(false); // as the description of `sort` says
+  const isMissing = ({ name, in: place, required }: Parameter) =>
+    place === 'query' && required === true && !texts.has(name);
+  if (operation.parameters.some(isMissing)) verdicts.push(false);
   if (texts.has('sort') && texts.has('after')) verdicts.push(undefined); // the cursor is of one order
   return [...verdicts, ...Array.from(texts, ([name, all]) => judgeValue(operation, name, all))];
 }
@@ -158,8 +162,8 @@ function judgeParameters({ operation, values, query }: Match): Verdict[] {
 /** Some servers resolve these segments (RFC 3986, section 6.2.2.3), and others keep them. */
 const dots = new Set(['.', '..']);
 
-/** A search needs a letter, a cursor has a grammar, and nobody shares with themselves. */
-const hasOwnRules = new Set(['q', 'after', 'user']);
+/** A search needs a letter, cursors and times have a grammar, and nobody shares with themselves. */
+const hasOwnRules = new Set(['q', 'after', 'since', 'user']);
 
 function judgeValue(
   { parameters, security }: Operation,
@@ -215,7 +219,9 @@ function judgeBody(request: Request, { requestBody }: Operation): Verdict {
   if (texts.some((text) => typeof text === 'string' && isRefused(text))) return false;
   // Repeated keys, other spellings of a number, times and URLs have rules that no schema has.
   const isCanonical = JSON.stringify(value) === Buffer.from(body, 'latin1').toString();
-  return isCanonical && type in requestBody.content && !/expiresAt|renewableUntil|url/.test(body)
+  return isCanonical &&
+    type in requestBody.content &&
+    !/expiresAt|renewableUntil|since|url/.test(body)
     ? true
     : undefined;
 }

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { wrongsOf } from './answers.ts';
 import { decode, judge, operationOf, pathOf, scopesOf, wrongsOfOperation } from './document.ts';
@@ -21,6 +22,7 @@ import {
 import { bytesOf, isFramed, type Bytes, type Request } from './request.ts';
 import type { Group, Manner } from './requests.ts';
 import { steadyOf } from './steady.ts';
+import { someMoment } from './values.ts';
 import { isLast, valuesOf, Wire, type Answer } from './wire.ts';
 
 /** A service, and the address of its database, to add tokens to. */
@@ -33,6 +35,7 @@ export interface Target {
 export type Counts = Record<string, number>;
 
 const whole: Manner = { kind: 'whole' };
+const groupsOfMoment = 30;
 const largestId = 9_007_199_254_740_991;
 
 /** Sends the groups one after the other, to stores of their own; throws at the first answer that is wrong. */
@@ -64,6 +67,9 @@ class Session {
   readonly #tags = new Map<string, string>();
   /** The name of a plant of each person. */
   readonly #secrets = new Map<string, string>();
+  /** All changes of earlier groups were before it. It stays for some groups, so that a return to it finds changes. */
+  #moment = '';
+  #sentGroups = 0;
   #wires: Wire[];
 
   constructor(targets: readonly Target[], tokens: Tokens, counts: Counts) {
@@ -82,6 +88,11 @@ class Session {
   }
 
   async send({ requests, manner }: Group): Promise<void> {
+    if (this.#sentGroups++ % groupsOfMoment === 0) {
+      const beforeMs = Date.now();
+      while (Date.now() <= beforeMs) await setImmediate();
+      this.#moment = new Date().toISOString();
+    }
     const all = requests.map((request) => this.#concrete(request));
     if (manner.kind === 'aborted') return this.#abort(all[0], manner.at);
     await this.#exchange(all, manner);
@@ -134,7 +145,12 @@ class Session {
   }
 
   #concrete(request: Request): Request {
-    const target = withIds(request.target, this.#tokens);
+    const colon = /:/g;
+    const target = withIds(request.target, this.#tokens).replaceAll(
+      someMoment.replace(colon, '%3a'),
+      this.#moment.replace(colon, '%3a'),
+    );
+    const body = request.body.replaceAll(someMoment, this.#moment);
     const headers = request.headers.map(
       ([name, value]) => [name, withTokens(value, this.#tokens)] as const,
     );
@@ -143,7 +159,7 @@ class Session {
     const withTag = headers.map(
       ([name, value]) => [name, value.replaceAll(presentTag, tag)] as const,
     );
-    return { ...request, target, headers: withTag };
+    return { ...request, target, headers: withTag, body };
   }
 
   /** Sends the requests over one connection. After one that ends it, the rest goes over the next. */
@@ -253,12 +269,21 @@ class Session {
     if (store === undefined || answer.status >= 300) return;
     const [location] = valuesOf(answer, 'location');
     const path = location ?? decode(pathOf(request.target)) ?? '';
+    const plants = this.#plants.get(store) ?? new Set();
+    this.#plants.set(store, plants);
+    if (request.method === 'POST' && path === '/restore') {
+      const { plants: changed }: { plants: { id: number; outcome: string }[] } = JSON.parse(
+        answer.body,
+      );
+      for (const { id, outcome } of changed) {
+        if (outcome === 'deleted') plants.delete(id);
+        if (outcome === 'restored') plants.add(id);
+      }
+    }
     const [tag] = valuesOf(answer, 'etag');
     if (tag !== undefined) this.#tags.set(`${store} ${path.replace('/restore', '')}`, tag);
     const [, number = '', action] = /^\/plants\/(\d+)(\/restore)?$/.exec(path) ?? [];
     if (number === '') return;
-    const plants = this.#plants.get(store) ?? new Set();
-    this.#plants.set(store, plants);
     if (request.method === 'DELETE' && action === undefined) plants.delete(Number(number));
     if (request.method === 'POST') plants.add(Number(number));
   }

@@ -47,6 +47,9 @@ const time = rarely(
   2,
 );
 
+/** The session replaces it with a time between two of its groups, which has the same length. */
+export const someMoment = '1111-11-11T11:11:11.111Z';
+
 /** Values that requests meet again, by the name of their parameter or member. */
 const usual: Record<string, fc.Arbitrary<Bytes>> = {
   id: fc.integer({ min: 1, max: 7 }).map(String),
@@ -64,6 +67,7 @@ const usual: Record<string, fc.Arbitrary<Bytes>> = {
   ),
   expiresAt: time,
   renewableUntil: time,
+  since: rarely(fc.constant(someMoment), time, 3),
 };
 
 /** The text of a parameter or a member, without its encoding. */
