@@ -3,10 +3,10 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { describe, test, type TestContext } from 'node:test';
-import { textOf } from '../src/metrics/metrics.ts';
+import { help, textOf } from '../src/metrics/metrics.ts';
 import { backupName } from '../src/sqlite/backup-folder.ts';
 import { call } from './support/app.ts';
 import { run, runOk, serve, type Service } from './support/command.ts';
@@ -141,6 +141,14 @@ describe('serve --metrics-port', () => {
     assert.equal(faultsIn(strange), '');
   });
 
+  test('serves the metrics that the docs describe', () => {
+    const page = readFileSync('docs/reference/operation.md', 'utf8');
+    const [, section = ''] = /^## Metrics\n([^]*?)^## /m.exec(page) ?? [];
+    const described = section.match(/(?<=`)[a-z\d]+_\w+(?=`)/g) ?? [];
+    const names = new Set(described.filter((word) => word !== 'storage_version'));
+    assert.deepEqual([...names].toSorted(), Object.keys(help).toSorted());
+  });
+
   test('serves nothing else, and nothing without it', async (t) => {
     const { service } = await startMeasured(t);
     const [, url = ''] = /^Metrics: (\S+)$/m.exec(service.output()) ?? [];
@@ -168,8 +176,8 @@ describe('serve --metrics-port', () => {
     await send('POST', '/plants', { json: { name: 'Fern' } });
     await receiver.get(0);
     const metrics = await untilHas(service, 'plant_store_webhooks_sending{worker="1"}', 1);
-    const lag = metrics['plant_store_webhook_lag_seconds{worker="1"}'] ?? -1;
-    assert.ok(lag >= 0 && lag < 30, `${lag} s`);
+    const delay = metrics['plant_store_webhook_delay_seconds{worker="1"}'] ?? -1;
+    assert.ok(delay >= 0 && delay < 30, `${delay} s`);
   });
 
   test('shows when the certificate ends', async (t) => {

@@ -7,7 +7,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { problemKinds, type ProblemKind } from '../problem.ts';
 
 /** All metrics, in the order of the text. */
-const help = {
+export const help = {
   plant_store_info: 'Versions. The value is always 1.',
   http_server_request_duration_seconds: 'Requests, by the time until their end.',
   http_server_active_requests: 'Requests in progress.',
@@ -17,8 +17,8 @@ const help = {
   plant_store_pending_writes: 'Writes without an outcome.',
   plant_store_waiting_requests: 'Requests that wait for changes.',
   plant_store_webhooks_sending: 'Attempts to send to webhooks in progress.',
-  plant_store_webhook_lag_seconds:
-    'Age of the last change in the newest message, when it was made.',
+  plant_store_webhook_delay_seconds:
+    'Age of the oldest change in the newest message, when it was made.',
   nodejs_eventloop_delay_p99_seconds: 'Delay of the event loop since the last scrape.',
   nodejs_eventloop_delay_max_seconds: 'Delay of the event loop since the last scrape.',
   v8js_memory_heap_used_bytes: 'Memory of JavaScript objects.',
@@ -36,10 +36,10 @@ const help = {
 
 export type MetricName = keyof typeof help;
 
-/** Plain data, which workers send. A histogram has the count of each bucket and then the sum; undefined is left out. */
+/** Plain data, which workers send. A histogram has the count of each bucket and then the sum. It is left out without a value. */
 export type Series = readonly [
   name: MetricName,
-  value: number | readonly number[] | undefined,
+  value: number | readonly number[] | null | undefined,
   labels?: Labels,
 ];
 
@@ -56,7 +56,7 @@ export const metrics = {
   plant_store_pending_writes: 0,
   plant_store_waiting_requests: 0,
   plant_store_webhooks_sending: 0,
-  plant_store_webhook_lag_seconds: undefined as number | undefined,
+  plant_store_webhook_delay_seconds: undefined as number | undefined,
   plant_store_certificate_expiry_timestamp_seconds: undefined as number | undefined,
 };
 
@@ -126,7 +126,7 @@ export function processSeries(worker: number): Series[] {
 
 export function textOf(series: readonly Series[]): string {
   const texts = Object.entries(help).map(([name, text]) => {
-    const lines = series.filter((one) => one[0] === name && one[1] !== undefined).map(linesOf);
+    const lines = series.filter((one) => one[0] === name && one[1] != null).map(linesOf);
     if (lines.length === 0) return '';
     const plain = name.endsWith('_total') ? 'counter' : 'gauge';
     const type = name.endsWith('_duration_seconds') ? 'histogram' : plain;

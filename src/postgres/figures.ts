@@ -27,8 +27,8 @@ export async function readFigures(servers: Servers): Promise<readonly Series[]> 
     ['plant_store_info', 1, { ...versions, storage: 'postgres', storage_version }],
     ['plant_store_database_size_bytes', rows.reduce((sum, [, bytes]) => sum + (bytes ?? 0), 0)],
     ['plant_store_wal_oldest_reader_seconds', Math.max(...rows.map(([, , age]) => age ?? 0))],
-    ['plant_store_plants', plants ?? undefined],
-    ['plant_store_tokens', tokens ?? undefined],
-    ['plant_store_changes', changes ?? undefined],
+    ['plant_store_plants', plants],
+    ['plant_store_tokens', tokens],
+    ['plant_store_changes', changes],
   ];
 }

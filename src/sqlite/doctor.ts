@@ -124,16 +124,18 @@ function sync(file: string): Finding {
   const probe = `${file}.doctor-${process.pid}`;
   const descriptor = fs.openSync(probe, 'wx', 0o600);
   fs.unlinkSync(probe); // at once, so that nothing stays behind if this process is killed
+  const page = Buffer.alloc(4_096);
   const timesUs = Array.from({ length: 15 }, () => {
     const startedMs = performance.now();
-    fs.writeFileSync(descriptor, Buffer.alloc(4_096), { flush: true });
+    fs.writeSync(descriptor, page);
+    fs.fsyncSync(descriptor);
     return Math.round((performance.now() - startedMs) * 1_000);
   });
   fs.closeSync(descriptor);
-  const [medianUs = 0] = timesUs.toSorted((a, b) => a - b).slice(7);
-  const status = medianUs < 20 || medianUs > 100_000 ? 'warn' : 'ok';
-  const remark = medianUs < 20 ? ': no disk is so fast, so a power failure can lose changes' : '';
-  return [status, `a sync takes ${medianUs} µs${remark}`, 'Move the database to another disk.'];
+  const fastestUs = Math.min(...timesUs); // other programs only delay the rest
+  const status = fastestUs < 20 || fastestUs > 100_000 ? 'warn' : 'ok';
+  const remark = fastestUs < 20 ? ': no disk is so fast, so a power failure can lose changes' : '';
+  return [status, `a sync takes ${fastestUs} µs${remark}`, 'Move the database to another disk.'];
 }
 
 function wal(file: string): Finding {

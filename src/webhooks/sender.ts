@@ -62,7 +62,8 @@ export function createSender({ webhooks, log: changes }: Storage, post: Post, lo
         const items = page.changes.map((change) => changeJson(change));
         const message = messageOf('plants.changed', last.atMs, `{"changes":[${items.join()}]}`);
         if (limit > 1 && Buffer.byteLength(message.body) > maxBodyBytes) continue;
-        metrics.plant_store_webhook_lag_seconds = (Date.now() - last.atMs) / 1_000;
+        metrics.plant_store_webhook_delay_seconds =
+          (Date.now() - (page.changes[0] ?? last).atMs) / 1_000;
         return { ...webhook, ...lease, message: { ...message, cursor, reach } };
       }
     } catch (error) {

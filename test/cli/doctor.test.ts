@@ -119,7 +119,7 @@ describe('doctor finds nothing wrong', () => {
       const args = ['--database', url, '--host', host, ...flagsFor(certificate)];
       const { address } = await serve(t, args);
       const env = { NODE_EXTRA_CA_CERTS: certificate.cert, PLANT_STORE_BASE_URL: address };
-      await assertHealthy(url, { env });
+      await assertHealthy(url, { env, args: flagsFor(certificate) });
     }
   });
 
@@ -288,12 +288,35 @@ describe('doctor finds', () => {
     const ending = makeCertificateFor(folder, 'ending', nowMs - 80 * dayMs, nowMs + 10 * dayMs);
     const { address } = await serve(t, ['--database', url, ...flagsFor(ending)]);
     const args = ['--base-url', address];
-    const found = await troubles(url, { args, env: { NODE_EXTRA_CA_CERTS: ending.cert } });
-    assert.deepEqual([...found.keys()], ['certificate']);
+    const env = { NODE_EXTRA_CA_CERTS: ending.cert };
+    const found = await troubles(url, { args: [...args, ...flagsFor(ending)], env });
+    assert.deepEqual([...found.keys()], ['tls', 'certificate']);
     const distrusted = await troubles(url, { args });
     assert.match(distrusted.get('address')?.detail ?? '', /is not trusted/);
     assert.equal(distrusted.size, 1);
   });
+
+  it(
+    'a certificate that has ended, and a key of another one',
+    { skip: without('openssl') },
+    async (t) => {
+      const { folder, url } = await database(t);
+      const [dayMs, nowMs] = [86_400_000, Date.now()];
+      const ended = makeCertificateFor(folder, 'ended', nowMs - 90 * dayMs, nowMs - dayMs);
+      const early = makeCertificateFor(folder, 'early', nowMs + dayMs, nowMs + 90 * dayMs);
+      for (const [pair, status, detail] of [
+        [ended, 'fail', /^it is valid from .* to /],
+        [early, 'fail', /^it is valid from .* to /],
+        [{ ...ended, key: early.key }, 'fail', /does not belong to the certificate/],
+      ] as const) {
+        const env = { PLANT_STORE_TLS_CERT: pair.cert, PLANT_STORE_TLS_KEY: pair.key };
+        const found = await troubles(url, { env });
+        assert.deepEqual([...found.keys()], ['tls']);
+        assert.equal(found.get('tls')?.status, status);
+        assert.match(found.get('tls')?.detail ?? '', detail);
+      }
+    },
+  );
 
   it('an old backup, or none', async (t) => {
     const { url } = await database(t);

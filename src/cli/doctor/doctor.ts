@@ -13,7 +13,6 @@ import { reasonOf } from '../errors.ts';
 import { flag, isFrom, parseBaseUrl, parseDurationMs } from '../options.ts';
 import { failWith, print } from '../output.ts';
 import { printableJson } from '../terminal.ts';
-import { addressChecks } from './public-address.ts';
 
 const dayMs = 86_400_000;
 const lookInLog = 'Look for "backup failed" in the log of the service.';
@@ -24,16 +23,19 @@ export function addDoctorCommand(plantStore: Command): void {
     .argument('[name]', 'only this check')
     .option('--list', 'list the checks, and what each looks at')
     .addOption(flag('--base-url <url>', 'public URL of the service').argParser(parseBaseUrl))
+    .addOption(flag('--tls-cert <file>', 'certificate of the service'))
+    .addOption(flag('--tls-key <file>', 'private key of the certificate'))
     .addOption(flag('--backup-dir <folder>', 'folder of the backups that the service makes'))
     .addOption(flag('--backup-every <duration>', 'how often it does').argParser(parseDurationMs))
     .action(async function check(only, options) {
-      const { database, json, list, baseUrl, backupDir, backupEvery = dayMs } = options;
+      const { database, json, list, backupDir, backupEvery = dayMs } = options;
+      const { addressChecks } = await import('./public-address.ts');
       await using resources = new AsyncDisposableStack();
       const checks: Check[] = [
         ...(await openChecks(database, resources)),
         ['descriptors', 'how many files a process can open', descriptors],
         ['backup', 'the age of the last verified backup', () => backup(backupDir, backupEvery)],
-        ...addressChecks(resources, baseUrl),
+        ...addressChecks(resources, options),
       ];
       const chosen = checks.filter(([name]) => only === undefined || name === only);
       if (chosen.length === 0) throw new UsageError(`There is no check ${only}. See --list.`);

@@ -1,26 +1,38 @@
 /**
- * The checks of the public address: what a proxy passes on. Their token is invalid, so they change nothing.
+ * The checks of certificates, and of what a proxy passes on. The token of their requests is invalid, so they change
+ * nothing.
  */
+import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { networkFailure, PlantStoreError } from '../../client/problem.ts';
 import type { Check, Finding } from '../../shared/finding.ts';
+import { readCertificate, warningOf } from '../serve/certificate.ts';
+import type { ServeOptions } from '../serve/options.ts';
 import { explained } from '../service.ts';
 
 const timeoutMs = 10_000;
-const warningMs = 14 * 86_400_000;
 const requests = ['GET /token', 'PATCH /plants/1', 'DELETE /plants/1', 'PUT /shares/a%2Fb'];
 const fix = 'Use the file for your proxy: docs/how-to/deploy.md#put-a-proxy-in-front';
 
-export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Check[] {
-  const checks: Check[] = [
-    ['address', 'whether the service responds at its public address', reached],
-    ['proxy', 'headers, methods and paths that a proxy passes on', passesOn],
-    ['certificate', 'when the certificate of the public address ends', certificate],
+export function addressChecks(
+  resources: AsyncDisposableStack,
+  { baseUrl = '', tlsCert: cert, tlsKey: key }: Partial<ServeOptions>,
+): Check[] {
+  const ofAddress = (check: () => Promise<Finding>) => () =>
+    baseUrl === '' ? (['skipped', '--base-url is not set'] as const) : check();
+  return [
+    ['tls', 'the certificate and the key of the service itself', tls],
+    ['address', 'whether the service responds at its public address', ofAddress(reached)],
+    ['proxy', 'headers, methods and paths that a proxy passes on', ofAddress(passesOn)],
+    ['certificate', 'when the certificate of the public address ends', ofAddress(certificate)],
   ];
-  if (baseUrl !== '') return checks;
-  return checks.map(([name, about]) => [name, about, () => ['skipped', '--base-url is not set']]);
+
+  async function tls(): Promise<Finding> {
+    if (cert === undefined || key === undefined) return ['skipped', '--tls-cert is not set'];
+    return validityOf(await readCertificate({ cert, key }));
+  }
 
   async function send(method: string, path: string): Promise<Response> {
     const address = new URL(baseUrl + path);
@@ -68,9 +80,14 @@ export function addressChecks(resources: AsyncDisposableStack, baseUrl = ''): Ch
     const socket = connect({ host, port: Number(port || 443), servername });
     resources.defer(() => void socket.destroy());
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(timeoutMs) });
-    const { valid_from: from, valid_to: to } = socket.getPeerCertificate();
-    const [lifeMs, leftMs] = [Date.parse(to) - Date.parse(from), Date.parse(to) - Date.now()];
-    const isShort = leftMs < Math.min(warningMs, lifeMs / 3); // some are valid for a week
-    return [isShort ? 'warn' : 'ok', `it ends at ${to}`, 'Renew it, such as with: certbot renew'];
+    const shown = socket.getPeerX509Certificate();
+    return shown === undefined ? ['fail', 'there is none', fix] : validityOf(shown);
   }
+}
+
+function validityOf(certificate: X509Certificate): Finding {
+  const days = warningOf(certificate);
+  const status = days === 0 ? 'fail' : days === Infinity ? 'ok' : 'warn';
+  const detail = `it is valid from ${certificate.validFrom} to ${certificate.validTo}`;
+  return [status, detail, 'Renew it, such as with: certbot renew'];
 }

@@ -41,6 +41,24 @@ export async function tlsServerFactory(
   };
 }
 
+/** The certificate that the service would use now. Rejects with a Refusal if it cannot. */
+export async function readCertificate(files: KeyPair): Promise<X509Certificate> {
+  return checkPair(files, await readPair(files));
+}
+
+/**
+ * How many days before its end the service warns of it now: 0 if it is not valid, Infinity if there is no warning. Some
+ * clients accept one that is not valid, so the service serves it.
+ */
+export function warningOf({ validFromDate, validToDate }: X509Certificate): number {
+  const nowMs = Date.now();
+  const daysFrom = (ms: number) => (validToDate.getTime() - ms) / dayMs;
+  const validFromMs = validFromDate.getTime();
+  const daysLeft = nowMs < validFromMs ? 0 : daysFrom(nowMs);
+  const thresholds = warningDays.filter((days) => 2 * days < daysFrom(validFromMs));
+  return thresholds.find((days) => daysLeft <= days) ?? Infinity;
+}
+
 /**
  * Gives each new certificate to the server. It compares the contents of the files, because tools replace files, links
  * or folders. They replace the certificate and its key one after the other, so a change counts once two checks have
@@ -78,25 +96,16 @@ async function followCertificate(
   }
 }
 
-/**
- * Returns a function to call regularly. It warns when the certificate is about to expire, when it has expired, and if it
- * is not valid yet. Some clients accept such a certificate, so the service serves it.
- */
+/** Returns a function to call regularly, which logs each new warning of the certificate. */
 function validityWarning(certificate: X509Certificate, log: Logger): () => void {
   const { validFromDate: validFrom, validToDate: validTo } = certificate;
-  const daysFrom = (ms: number) => (validTo.getTime() - ms) / dayMs;
-  const thresholds = warningDays.filter((days) => 2 * days < daysFrom(validFrom.getTime()));
   let warned = Infinity;
   metrics.plant_store_certificate_expiry_timestamp_seconds = validTo.getTime() / 1_000;
   return () => {
-    const nowMs = Date.now();
-    const daysLeft = nowMs < validFrom.getTime() ? 0 : daysFrom(nowMs);
-    const threshold = thresholds.find((days) => daysLeft <= days) ?? Infinity;
-    if (threshold < warned) {
-      const message = threshold === 0 ? 'certificate not valid now' : 'certificate expires soon';
-      log.warn({ validFrom, validTo, days: threshold }, message);
-    }
-    warned = threshold;
+    const days = warningOf(certificate);
+    const message = days === 0 ? 'certificate not valid now' : 'certificate expires soon';
+    if (days < warned) log.warn({ validFrom, validTo, days }, message);
+    warned = days;
   };
 }
 

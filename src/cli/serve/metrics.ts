@@ -68,8 +68,7 @@ export function answerPrimary(worker: Worker, storage: Storage): void {
 
 async function measure(storage: Storage, worker: number): Promise<readonly Series[]> {
   const ofStorage = (await inTime(storage.figures())) ?? [];
-  const all = [...processSeries(worker), ...ofStorage];
-  return all.filter(([, value]) => value !== undefined); // a message to the primary would have null
+  return [...processSeries(worker), ...ofStorage];
 }
 
 /** Undefined if it fails or takes too long: a disk or a server can hang. */
