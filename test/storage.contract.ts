@@ -19,7 +19,7 @@ import type { PlantCursor, PlantQuery } from '../src/plants/plant-storage.ts';
 import type { Storage } from '../src/storage.ts';
 import { withIds } from './support/many-rows.ts';
 import { create, find } from './support/plain-plants.ts';
-import { addRows } from './support/rows.ts';
+import { addRows, rowsOf } from './support/rows.ts';
 import { idsOf, listOf, ownScene, rejectsWith, type Scene } from './support/scene.ts';
 import type { StorageName } from './support/storages.ts';
 import { identify } from './support/tokens.ts';
@@ -152,9 +152,10 @@ export function storageContract(engine: StorageName, scene: () => Scene): void {
       };
       const tagOf = (id: number) => (id % 2 === 0 ? 'even' : '');
       const ids = Array.from({ length: 20_000 }, (_, at) => at + 1);
-      const users = [...owners, stranger].map((id) => [1, id, `user ${id}`, 'member', null, 0]);
-      const plants = ids.map((id) => [1, id, ownerOf(id), 0, `plant ${id}`, tagOf(id)]);
-      await addRows(database.url, { stores: [[1, 'main', 20_000, stranger, 0]], users, plants });
+      const plants = ids.map((id) => {
+        return { id, owner: ownerOf(id), name: `plant ${id}`, tag: tagOf(id) };
+      });
+      await addRows(database.url, rowsOf([{ store: 1, plants }], stranger));
       for (const count of [0, 3, 20, 100]) {
         const read = owners.slice(0, count);
         const caller: ReadAccess = { store: 1, user: 1, read, write: [1], scopes: new Set() };
