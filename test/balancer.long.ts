@@ -13,7 +13,7 @@ import type { Service } from './support/command.ts';
 import { exchange, request } from './support/raw.ts';
 import { startService } from './support/service.ts';
 import { partialRequests, startSlowClients, type SlowClients } from './support/slow-clients.ts';
-import { until } from './support/until.ts';
+import { until, untilCount } from './support/until.ts';
 
 /** Enough to exhaust a balancer that accepts 4,000 connections and has no timeout for a whole request. */
 const slowConnections = 4_100;
@@ -46,7 +46,7 @@ it('one address cannot take every connection from the others', { skip }, async (
     socket.write('GET /livez HTTP/1.1\r\nHost: x\r\n');
     if (count % 100 === 0) await until('it has connected', () => !socket.connecting);
   }
-  await until('excess connections are refused', () => refused === 2_500);
+  await untilCount('refused connections', 2_500, () => refused);
   assert.equal(open.size, 6_000);
   assert.match(await exchange(port, request('GET /livez', ['Host: x'])), /^HTTP\/1\.1 200 /);
 });
@@ -59,7 +59,7 @@ async function keepsAnswering(
   const port = Number(new URL(await balance(t, [service.address])).port);
   const get = request('GET /plants?fields=id', ['Host: x', `Authorization: Bearer ${token}`]);
   const slow = startSlowClients(t, port, partialRequests(slowConnections));
-  await until('all are connected', () => slow.open() === slowConnections);
+  await untilCount('connections', slowConnections, () => slow.open());
 
   let answered = 0;
   let slowestMs = 0;

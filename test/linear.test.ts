@@ -26,7 +26,7 @@ import {
   shareFaultsOf,
   type ShareHistory,
 } from './support/share-recorder.ts';
-import { until } from './support/until.ts';
+import { untilCount } from './support/until.ts';
 
 const size = { operations: sizeOf({ usual: 1_200, long: 8_000 }) };
 const replicas = sizeOf({ usual: 2, long: 3 });
@@ -57,8 +57,6 @@ const storesAtOnce = 2;
 const clientsPerStore = 8;
 /** The sixth of every ten stores has this many large plants, too many for one batch of a list. */
 const ballast = 250;
-/** Maximum time from one fault until enough responses for the next. */
-const maxFaultIntervalMs = 60_000;
 /** Copies of histories with one response changed, in total. */
 const minFalsified = 20;
 
@@ -87,8 +85,7 @@ async function isLinearizable(t: TestContext, setting: Setting): Promise<void> {
     const faults = Object.entries(setting.faults);
     for (let turn = 0; ; turn++) {
       const due = (turn + 1) * operationsPerFault;
-      const isDue = () => known >= due || signal.aborted;
-      await until(`there are ${due} responses`, isDue, maxFaultIntervalMs);
+      await untilCount('responses', due, () => (signal.aborted ? Infinity : known));
       if (signal.aborted) return;
       const [name = '', inject] = faults[turn % faults.length] ?? [];
       await inject?.();

@@ -20,26 +20,6 @@ const storeFull = (quota: number) =>
 
 export function quotaContract(engine: StorageName, scene: () => Scene): void {
   describe(`${engine}: quotas`, () => {
-    it('limit the plants of a user and of a store; each deleted plant makes room', async (t) => {
-      const { database, store, caller, callers } = scene();
-      const storage = await open(t, database, { perUser: 2, perStore: 3 });
-      const [alice, bob] = await callers('alice', 'bob');
-      assert.equal(await create(storage, alice), 1);
-      assert.equal(await create(storage, alice, 7), 7);
-      for (const id of [undefined, 9]) assert.equal(await create(storage, alice, id), userFull(2));
-      assert.equal(await create(storage, bob), 8);
-      assert.equal(await create(storage, bob), storeFull(3));
-      assert.equal(await create(storage, alice), userFull(2));
-      const stranger = await caller('alice', 'member', `${store} elsewhere`);
-      assert.equal(await create(storage, stranger), 1);
-      assert.ok(await storage.plants.delete(alice, 1));
-      assert.equal(await create(storage, alice, 1), 1);
-      assert.equal(await create(storage, alice), userFull(2));
-      assert.deepEqual(await idsOf(storage, alice), [1, 7]);
-      assert.ok(await storage.plants.delete(alice, 7));
-      assert.equal(await create(storage, bob), 9);
-    });
-
     for (const scope of ['user', 'store'] as const) {
       it(`refuse no create while a ${scope} has room, and are never exceeded`, async (t) => {
         t.diagnostic(`PLANT_STORE_TEST_SEED=${firstSeed}`);
@@ -134,23 +114,6 @@ export function quotaContract(engine: StorageName, scene: () => Scene): void {
       const after = await open(t, database, { perUser: 4 });
       assert.equal(await create(after, alice), 7);
       assert.equal(await create(after, alice), userFull(4));
-    });
-
-    it('allow in a group of changes what they allow one by one', async (t) => {
-      const { storage: before, database, caller } = scene();
-      const [alice, maria] = [await caller('alice'), await caller('maria', 'manager')];
-      for (const id of [1, 2]) assert.equal(await create(before, alice, id), id);
-      for (const [perUser, restored] of [
-        [1, userFull(1)],
-        [2, 1],
-      ] as const) {
-        const { plants } = await open(t, database, { perUser });
-        const changes = [plants.delete(maria, 1), outcomeOf(plants.restore(maria, 1))];
-        const [deleted, outcome] = await Promise.all(changes);
-        assert.ok(deleted);
-        assert.equal(outcome, restored);
-        if (restored !== 1) await before.plants.restore(maria, 1);
-      }
     });
 
     it('count nothing of a transaction that is rolled back', async (t) => {

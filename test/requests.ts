@@ -125,13 +125,24 @@ const stepsOf = (request: fc.Arbitrary<Request>, tokens: fc.Arbitrary<number>, c
     .map((all) => all.map(([made, by, its]): Step => ({ ...made, who: by, token: its })));
 };
 
-export const steps = (count: number) => stepsOf(anyRequest, token, count);
+const unset = { tag: undefined, fields: undefined, match: undefined, noneMatch: undefined };
+const every = { ...unset, limit: undefined, after: undefined, q: undefined, token: 0 };
 
-/** Everybody has a plant, random requests change who can access them, and then everybody tries everything. */
+/** What everybody sees. */
+const views = people.flatMap((_, at): Step[] => [
+  { ...every, kind: 'list', who: at },
+  { ...every, kind: 'bin', who: at, limit: 2 },
+  { ...every, kind: 'shares', who: at },
+]);
+
+export const steps = (count: number): fc.Arbitrary<Step[]> =>
+  stepsOf(anyRequest, token, count).map((made) => [...made, ...views]);
+
+/**
+ * Everybody has a plant, random requests change who can access them, and then everybody tries everything. In the end,
+ * the manager deletes all plants in reach.
+ */
 export const accessSteps = (changes: number): fc.Arbitrary<Step[]> => {
-  const unset = { tag: undefined, fields: undefined, match: undefined, noneMatch: undefined };
-  const query = { limit: undefined, after: undefined, q: undefined };
-  const every = { ...unset, ...query, token: 0 };
   const ids = people.map((_, at) => at + 1);
   const creates = people.map((_, at): Step => {
     return { ...every, kind: 'create', who: at, id: at + 1, name: 'new' };
@@ -145,7 +156,12 @@ export const accessSteps = (changes: number): fc.Arbitrary<Step[]> => {
     ),
   ]);
   const change = fc.oneof(share, unshare, role);
-  return stepsOf(change, fc.constant(0), changes).map((made) => [...creates, ...made, ...tries]);
+  // Not in the order of their ids.
+  const deletes = [...ids.slice(2), ...ids.slice(0, 2)].map((one): Step => {
+    return { ...every, kind: 'delete', who: 0, id: one };
+  });
+  const all = stepsOf(change, fc.constant(0), changes);
+  return all.map((made) => [...creates, ...made, ...tries, ...deletes, ...views]);
 };
 
 export function send(

@@ -5,13 +5,11 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import type { ReadAccess } from '../src/access/access.ts';
 import { fold } from '../src/plants/folding.ts';
-import type { Plant } from '../src/plants/plant.ts';
-import type { Storage } from '../src/storage.ts';
 import { plantJson } from './support/plain-plants.ts';
 import { seededRandom } from './support/random.ts';
 import { rounds, sizeOf } from './support/rounds.ts';
-import { addRows } from './support/rows.ts';
-import { storageNames, testDatabase } from './support/storages.ts';
+import { addRows, rowsOf } from './support/rows.ts';
+import { openedOn, storageNames } from './support/storages.ts';
 
 /** Few, so that texts often contain each other, in other forms. */
 const ascii = Array.from('aAeEiIosSt1% _[');
@@ -43,7 +41,9 @@ async function agreeOnSearches(t: TestContext, seed: number): Promise<void> {
     tag: anyOf(tags),
   }));
   const folded = plants.map((one) => [fold(one.name), fold(one.tag)] as const);
-  const storages = await Promise.all(storageNames.map((name) => filled(t, name, plants)));
+  const storages = await Promise.all(storageNames.map((name) => openedOn(t, name)));
+  const rows = rowsOf([{ store: 1, plants }], owners);
+  await Promise.all(storages.map(({ url }) => addRows(url, rows)));
 
   const partOf = (whole: string) => {
     const points = Array.from(whole);
@@ -77,34 +77,10 @@ async function agreeOnSearches(t: TestContext, seed: number): Promise<void> {
       next: page.length < all.length ? page.at(-1)?.id : undefined,
     };
     const caller: ReadAccess = { store: 1, user: 1, read, write: [], scopes: new Set() };
-    for (const storage of storages) {
+    for (const { storage } of storages) {
       const query = { after, limit, tag, q, fields: ['id'] } as const;
       const shown = JSON.stringify({ seed, q, tag, read, after, limit });
       assert.deepEqual(await storage.plants.list(caller, query), expected, shown);
     }
   }
-}
-
-async function filled(
-  t: TestContext,
-  name: (typeof storageNames)[number],
-  plants: readonly (Plant & { owner: number })[],
-): Promise<Storage> {
-  const database = await testDatabase(t, name);
-  const storage = await database.open();
-  t.after(() => storage[Symbol.asyncDispose]());
-  const users = Array.from({ length: owners }, (_, at) => [
-    1,
-    at + 1,
-    `user ${at}`,
-    'member',
-    null,
-    0,
-  ]);
-  await addRows(database.url, {
-    stores: [[1, 'main', 2 * plants.length, owners, 0]],
-    users,
-    plants: plants.map(({ id, owner, tag, name: text }) => [1, id, owner, 0, text, tag]),
-  });
-  return storage;
 }

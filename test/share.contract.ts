@@ -8,75 +8,12 @@ import type { PlantCursor } from '../src/plants/plant-storage.ts';
 import { maxGivenShares } from '../src/access/share-storage.ts';
 import { inParallel } from '../src/client/in-parallel.ts';
 import { addGivenShares, addOwners } from './support/many-rows.ts';
-import { create, find } from './support/plain-plants.ts';
+import { create } from './support/plain-plants.ts';
 import { idsOf, listOf, ownScene, rejectsWith, type Scene } from './support/scene.ts';
 import type { StorageName } from './support/storages.ts';
 
 export function shareContract(engine: StorageName, scene: () => Scene): void {
   describe(`${engine}: shares`, () => {
-    it('let a user read, or read and change, the plants of an owner', async () => {
-      const { storage, token, share } = scene();
-      const [alice, bob] = [await token('alice'), await token('bob')];
-      const seen = async () =>
-        Promise.all([alice, bob].map(async (who) => idsOf(storage, await who.caller())));
-      await create(storage, await alice.caller(), { name: 'hers', id: 1 });
-      await create(storage, await bob.caller(), { name: 'his', id: 2 });
-      assert.deepEqual(await seen(), [[1], [2]]);
-
-      assert.equal(await share('alice', 'bob', 'read'), true);
-      assert.deepEqual(await seen(), [[1], [1, 2]]);
-      const reader = await bob.caller();
-      assert.equal((await find(storage, reader, 1))?.name, 'hers');
-      await rejectsWith('plant-read-only', storage.plants.delete(reader, 1));
-
-      assert.equal(await share('alice', 'bob', 'write'), false);
-      const { id } = await create(storage, await bob.caller(), { name: 'new' });
-      assert.deepEqual(await seen(), [[1], [1, 2, id]]);
-      const writer = await bob.caller();
-      for (const [deleted, isDeleted] of [
-        [1, true],
-        [1, false],
-        [id, true],
-      ] as const)
-        assert.equal((await storage.plants.delete(writer, deleted)) !== undefined, isDeleted);
-      assert.deepEqual(await seen(), [[], [2]]);
-    });
-
-    it('end from either side, and only once', async () => {
-      const { storage, token, share } = scene();
-      const [alice, bob] = [await token('alice'), await token('bob')];
-      await create(storage, await alice.caller(), { name: 'hers', id: 1 });
-      await share('alice', 'bob', 'write');
-      await share('bob', 'alice', 'read');
-      const { store } = await alice.caller();
-      const given = { owner: 'alice', user: 'bob' };
-      const received = { owner: 'bob', user: 'alice' };
-      const reach = async () => (await alice.caller()).read.length;
-      for (const [shares, expected, left] of [
-        [[given], true, 2],
-        [[given], false, 2],
-        [[given, received], true, 1],
-        [[given, received], false, 1],
-        [[{ owner: 'nobody', user: 'bob' }], false, 1],
-      ] as const) {
-        assert.equal(await storage.shares.end(store, shares), expected);
-        assert.deepEqual(await idsOf(storage, await bob.caller()), []);
-        assert.equal(await reach(), left);
-      }
-      assert.equal(await storage.shares.end(store + 1, [given]), false);
-    });
-
-    it('apply to a user who comes later, and only in their store', async () => {
-      const { storage, store, caller, share } = scene();
-      await create(storage, await caller('alice'), { name: 'hers', id: 1 });
-      for (const isNew of [true, false]) assert.equal(await share('alice', 'bob', 'read'), isNew);
-      const stranger = await caller('bob', undefined, `${store} elsewhere`);
-      assert.deepEqual(await idsOf(storage, await caller('bob')), [1]);
-      assert.deepEqual(await idsOf(storage, stranger), []);
-      const ofStranger = await storage.shares.of(stranger.store, 'bob');
-      assert.deepEqual(ofStranger, { given: [], received: [] });
-    });
-
     it('with everyone reach those who join later, and allow what either of two shares does', async () => {
       const { storage, caller, share } = scene();
       const { store } = await caller('alice');
@@ -107,16 +44,6 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(given, [{ owner: 'alice', user: 'bob', access: 'read' }]);
     });
 
-    it('leave the reach of a manager the whole store', async () => {
-      const { storage, token, grant, share } = scene();
-      const manager = await token('eve', { role: 'manager' });
-      await grant('alice');
-      await share('alice', 'eve', 'read');
-      const { store, read, write } = await manager.caller();
-      assert.deepEqual([read, write], ['all', 'all']);
-      assert.equal((await storage.shares.of(store, 'eve')).received.length, 1);
-    });
-
     it('are listed by code point, of a user from both sides, and of a store page by page', async () => {
       const { storage, caller, callers, share } = scene();
       const { store } = await caller('alice');
@@ -139,37 +66,6 @@ export function shareContract(engine: StorageName, scene: () => Scene): void {
       assert.deepEqual(first, all.slice(0, 2));
       assert.deepEqual(await storage.shares.list(store, first[1], 10), all.slice(2));
       assert.deepEqual(await storage.shares.list(store, all.at(-1), 10), []);
-    });
-
-    it('are seen by every process from its next request on', async () => {
-      const { storage, other, token } = scene();
-      const [alice, bob] = [await token('alice'), await token('bob')];
-      const { store } = await alice.caller();
-      await create(storage, await alice.caller(), { name: 'hers', id: 1 });
-      for (const [writing, reading] of [
-        [storage, other],
-        [other, storage],
-      ] as const) {
-        const { shares } = writing;
-        const set = (access: 'read' | 'write') =>
-          shares.set(store, { owner: 'alice', user: 'bob', access }, 0);
-        // Twice, so that every cache is in use.
-        const assertSeen = async (...expected: number[]) => {
-          for (let time = 0; time < 2; time++) {
-            const seen = await idsOf(reading, await bob.caller(reading), { limit: 20 });
-            assert.deepEqual(seen, expected);
-          }
-        };
-        await assertSeen();
-        await set('read');
-        await assertSeen(1);
-        const refused = reading.plants.delete(await bob.caller(reading), 1);
-        await rejectsWith('plant-read-only', refused);
-        await set('write');
-        assert.equal((await bob.caller(reading)).write.length, 2);
-        await shares.end(store, [{ owner: 'alice', user: 'bob' }]);
-        await assertSeen();
-      }
     });
 
     it('have a maximum for each owner, who can change and replace them', async (t) => {

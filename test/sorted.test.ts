@@ -2,17 +2,16 @@
  * Sorts and counts the plants of random stores: both storages return what a plain sort does.
  */
 import assert from 'node:assert/strict';
-import { it, type TestContext } from 'node:test';
+import { it } from 'node:test';
 import type { ReadAccess } from '../src/access/access.ts';
 import { fold } from '../src/plants/folding.ts';
 import type { PlantCursor } from '../src/plants/plant-storage.ts';
 import { sorts } from '../src/plants/scans.ts';
-import type { Storage } from '../src/storage.ts';
 import { plantJson } from './support/plain-plants.ts';
 import { seededRandom } from './support/random.ts';
 import { firstSeed, sizeOf } from './support/rounds.ts';
-import { addRows } from './support/rows.ts';
-import { storageNames, testDatabase } from './support/storages.ts';
+import { addRows, rowsOf } from './support/rows.ts';
+import { openedOn, storageNames } from './support/storages.ts';
 
 /** Few, so that names are often equal once they are folded. Some sort in another order by code points than by UTF-16. */
 const characters = Array.from('aAbB1 ~äÅßẞøłﬁＡ×’сСёσς한ガ木🌵\u0301\uFE0F\uFF5A\uFDFA\u{1D4E1}');
@@ -30,7 +29,7 @@ it(`both storages sort and count as a plain sort does (PLANT_STORE_TEST_SEED=${f
   const anyOf = <T>(all: readonly T[]): T => all[below(all.length)] as T; // none is empty
   const text = (max: number) =>
     Array.from({ length: 1 + below(max) }, () => anyOf(characters)).join('');
-  const storages = await Promise.all(storageNames.map((name) => opened(t, name)));
+  const storages = await Promise.all(storageNames.map((name) => openedOn(t, name)));
 
   for (let first = 1; first <= stores; first += storesAtOnce) {
     const batch = Array.from({ length: storesAtOnce }, (_, at) => {
@@ -45,7 +44,7 @@ it(`both storages sort and count as a plain sort does (PLANT_STORE_TEST_SEED=${f
       }));
       return { store: first + at, plants };
     });
-    await Promise.all(storages.map(({ url }) => addRows(url, rowsOf(batch))));
+    await Promise.all(storages.map(({ url }) => addRows(url, rowsOf(batch, owners))));
     for (const { store, plants } of batch) {
       const read = anyOf(['all', [below(owners)], [1, 2], [1, 2, 3, 4, 5]] as const);
       const caller: ReadAccess = { store, user: 1, read, write: [], scopes: new Set() };
@@ -87,36 +86,3 @@ it(`both storages sort and count as a plain sort does (PLANT_STORE_TEST_SEED=${f
     }
   }
 });
-
-function rowsOf(
-  batch: readonly {
-    store: number;
-    plants: readonly { id: number; owner: number; name: string; tag: string }[];
-  }[],
-) {
-  return {
-    stores: batch.map(({ store, plants }) => [
-      store,
-      `store ${store}`,
-      2 * plants.length,
-      owners,
-      0,
-    ]),
-    users: batch.flatMap(({ store }) =>
-      Array.from({ length: owners }, (_, at) => [store, at + 1, `user ${at}`, 'member', null, 0]),
-    ),
-    plants: batch.flatMap(({ store, plants }) =>
-      plants.map(({ id, owner, name, tag }) => [store, id, owner, 0, name, tag]),
-    ),
-  };
-}
-
-async function opened(
-  t: TestContext,
-  name: (typeof storageNames)[number],
-): Promise<{ storage: Storage; url: string }> {
-  const database = await testDatabase(t, name);
-  const storage = await database.open();
-  t.after(() => storage[Symbol.asyncDispose]());
-  return { storage, url: database.url };
-}

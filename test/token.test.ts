@@ -102,15 +102,6 @@ it('the hash is SHA-256 of the text, and the id the store and the first 8 bytes 
   );
 });
 
-it('rejects any other text as an id', () => {
-  const id = tokenId(hashToken(makeToken(61)), 61);
-  assert.ok(id.startsWith('00000000z-'));
-  const parts = ['', 'x', id.slice(1), id.slice(10), id.replace('-', '_')];
-  for (const text of [...parts, `${id}0`, ` ${id}`, `${id}\n`])
-    assert.equal(rangeOf(text), undefined, JSON.stringify(text));
-  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => !rangeOf(text)));
-});
-
 it('removes tokens and JWTs from a text, in linear time', () => {
   const jwt = 'eyJhbGciOiJub25l.eyJzdWIiOiJh.c2ln';
   assert.equal(redactTokens(`"${makeToken(1)}" and ${jwt}`), '"plant_..." and eyJ...');

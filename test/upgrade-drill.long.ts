@@ -20,7 +20,7 @@ import { freePort } from './support/postgres.ts';
 import { emptyDatabase } from './support/storages.ts';
 import { noSystemd, startSystemd } from './support/systemd.ts';
 import { tempFolder } from './support/temp.ts';
-import { until } from './support/until.ts';
+import { until, untilCount } from './support/until.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** The last commit before the log has the checksum of what each change leaves. */
@@ -132,10 +132,8 @@ async function underLoad(
   let isRunning = true;
   t.after(() => (isRunning = false));
   const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => isRunning));
-  const loaded = () => {
-    const before = book.counts['POST 201'] ?? 0;
-    return until('there is load', () => (book.counts['POST 201'] ?? 0) > before + 200, 60_000);
-  };
+  const created = () => book.counts['POST 201'] ?? 0;
+  const loaded = () => untilCount('creates', created() + 201, created);
   await loaded();
   await Promise.race([change(loaded), ...work]).finally(() => (isRunning = false));
   await Promise.all(work);

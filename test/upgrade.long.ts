@@ -15,7 +15,7 @@ import { ledger } from './support/ledger.ts';
 import { withIds } from './support/many-rows.ts';
 import { query } from './support/postgres.ts';
 import { emptyDatabase, it, storageOf } from './support/storages.ts';
-import { until } from './support/until.ts';
+import { until, untilCount } from './support/until.ts';
 import {
   ask,
   backfill,
@@ -62,7 +62,7 @@ it('upgrades a large table while an older version serves, and loses nothing', as
   const work = Array.from({ length: users }, (_, user) => book.work(user + 1, () => goesOn));
   const reads = readAlways(service.address, reader, () => goesOn);
   const created = () => book.counts['POST 201'] ?? 0;
-  await until('there is load', () => created() > 100);
+  await untilCount('creates', 101, created);
 
   const program = newerProgram(t, { older: 'continue', ...index });
   const [readsBefore, createdBefore] = [reads.count, created()];
@@ -78,7 +78,7 @@ it('upgrades a large table while an older version serves, and loses nothing', as
 
   addresses.push(...newer);
   const createdThen = created();
-  await until('all accept writes', () => created() > createdThen + 100, 30_000);
+  await untilCount('creates after the upgrade', createdThen + 101, created);
   goesOn = false;
   await Promise.all([...work, reads.done]);
   await book.check();

@@ -11,7 +11,7 @@ import type { Connection } from '../support/connection.ts';
 import { Flood } from '../support/flood.ts';
 import { quantile } from '../support/paced-load.ts';
 import { livez, startService, statusOf, type Started } from '../support/service.ts';
-import { until } from '../support/until.ts';
+import { untilCount } from '../support/until.ts';
 
 const watchMs = 5_000;
 const quietMs = 1_000;
@@ -127,7 +127,7 @@ it('holds 10,000 idle connections in at most 20 KiB each', async (t) => {
       if (at % 200 === 0) socket.write(list); // half of them have been used before
     }
   }
-  await until('every request has its response', () => answered === connections / 2, 60_000);
+  await untilCount('responses', connections / 2, () => answered);
   const eachKiB = ((residentMiB(service) - beforeMiB) * 1024) / connections;
   t.diagnostic(`${eachKiB.toFixed(1)} KiB each`);
   assert.ok(eachKiB <= 20, `${eachKiB} KiB each`);

@@ -1,5 +1,5 @@
 /**
- * The history of a plant, and the list of deleted plants. test/change.contract.ts has their rules.
+ * The history of a plant, and the list of deleted plants. test/model.test.ts has their rules.
  */
 import assert from 'node:assert/strict';
 import { inNewStore, startApp, type Answer } from '../support/app.ts';
@@ -13,14 +13,8 @@ interface Entry {
   before?: { name: string };
 }
 
-interface Deleted {
-  id: number;
-  deletedAt: string;
-}
-
 const app = await startApp(fileScope());
 const entries = ({ json }: Answer) => json as Entry[];
-const deletions = ({ json }: Answer) => json as Deleted[];
 
 /** It is written as the service writes times, and between that time and now. */
 function assertSince(startMs: number, time: string): void {
@@ -58,28 +52,6 @@ it('a history shows who did what and when, with what was there before', async ()
   assert.equal(newest.length, 100);
   assert.equal(newest[0]?.before?.name, 'n99');
   assert.deepEqual(entries(await bob('GET', `${path}?limit=2`)), newest.slice(0, 2));
-});
-
-it('the bin has what the caller can restore, and who deleted it when', async () => {
-  const beforeMs = Date.now();
-  const { user } = inNewStore(app);
-  const [alice, maria] = [await user('alice'), await user('maria', { role: 'manager' })];
-  assert.equal((await alice('GET', '/bin')).text, '[]');
-  await alice('POST', '/plants', { json: { name: '🌵 "a"', tag: 't' } });
-  await maria('POST', '/plants', { json: { name: 'b' } });
-  for (const id of [1, 2]) await maria('DELETE', `/plants/${id}`);
-  const ofMaria = deletions(await maria('GET', '/bin'));
-  assert.deepEqual(deletions(await alice('GET', '/bin')), ofMaria.slice(1));
-  const [, { deletedAt = '', ...others } = {}] = ofMaria as Partial<Deleted>[];
-  const expected = { id: 1, name: '🌵 "a"', tag: 't', owner: 'alice', deletedBy: 'maria' };
-  assert.deepEqual(others, expected);
-  assertSince(beforeMs, deletedAt);
-  await alice('POST', '/plants/1/restore');
-  assert.deepEqual(deletions(await maria('GET', '/bin')), ofMaria.slice(0, 1));
-  const refused = await (await user('bob', { scopes: ['plants:write'] }))('GET', '/bin');
-  assert.equal(refused.status, 403);
-  assert.match(refused.headers.get('www-authenticate') ?? '', /scope="plants:read"/);
-  assert.equal((await app.call('GET', '/bin')).status, 401);
 });
 
 itOnEach(

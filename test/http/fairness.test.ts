@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
 import { resetsLate } from '../support/connection.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
-import { until } from '../support/until.ts';
+import { until, untilCount } from '../support/until.ts';
 
 const connections = 128;
 const owners = 999;
@@ -149,7 +149,7 @@ it('a first request passes those of many callers and strangers who never pause',
     });
     socket.write(bytes);
   }
-  await until('all have had a response', () => started.size === sockets.length, 60_000);
+  await untilCount('first responses', sockets.length, () => started.size);
   for (const path of ['/livez', '/plants?limit=20']) {
     const before = answered;
     await ask(path, bob);

@@ -1,5 +1,5 @@
 /**
- * Lists and their pages. test/storage.contract.ts and the contracts beside it have what is in them, and in which order.
+ * Lists and their pages. test/model.test.ts has what is in them, and in which order.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import type { Share, Shares } from '../../src/client/types.ts';
 import { maxUnreadBytesOfUser } from '../../src/http/limits.ts';
 import { storageUnavailable } from '../../src/problem.ts';
 import type { Storage } from '../../src/storage.ts';
-import { inNewStore, override, startApp, type Answer, type Send } from '../support/app.ts';
+import { inNewStore, override, startApp, type Answer } from '../support/app.ts';
 import { fileScope, itOnce as it } from '../support/storages.ts';
 import { identify } from '../support/tokens.ts';
 import { until } from '../support/until.ts';
@@ -21,7 +21,6 @@ const short = Array.from({ length: 2_345 }, (_, at) => ({
   tag: at % 3 === 0 ? 'b' : 'a',
 }));
 const ids = short.map(({ id }) => id);
-const many = ids.length;
 /** More text than the buffers between server and client hold. */
 const long = Array.from({ length: 20_000 }, (_, at) => ({
   id: at + 1,
@@ -89,32 +88,12 @@ function nextOf({ headers }: Answer): string | undefined {
   return next ?? assert.fail(link);
 }
 
-async function idsOf(send: Send, path: string): Promise<number[]> {
-  const { status, json } = await send('GET', path);
-  assert.equal(status, 200);
-  return (json as { id: number }[]).map(({ id }) => id);
-}
-
 it('a list without a limit has every plant in ascending order, in the bytes of single reads', async () => {
   const whole = await alice('GET', `/plants?fields=id,name,tag&${fromShort}`);
   assert.equal(whole.headers.get('link'), null);
   assert.equal(whole.text, JSON.stringify(short));
   const single = await alice('GET', `/plants/${ids[1]}?fields=id,name,tag`);
   assert.equal(single.text, JSON.stringify(short[1]));
-});
-
-it('a page has at most the limit, and a Link if more follow', async () => {
-  for (const limit of [1, 101, 1_000]) {
-    for (const first of [0, many - limit - 1, many - limit]) {
-      const after = (ids[first] ?? 0) - 1;
-      const path = `/plants?limit=${limit}&after=${after}&fields=id`;
-      const found = ids.slice(first, first + limit);
-      assert.deepEqual(await idsOf(alice, path), found);
-      const next = `/plants?limit=${limit}&after=${found.at(-1)}&fields=id`;
-      const isLast = first + limit === many;
-      assert.equal(nextOf(await alice('HEAD', path)), isLast ? undefined : next);
-    }
-  }
 });
 
 it('HEAD responds as GET, without reading more than GET sends at once', async () => {
@@ -210,24 +189,6 @@ function joined(pages: readonly unknown[]): unknown {
   const given = shares.flatMap((page) => page.given);
   return { given, received: shares.flatMap((page) => page.received) };
 }
-
-it('the filter and the search get any text', async () => {
-  const bob = await inNewStore(app).user('bob');
-  const tags = ['a b', 'a+b', 'é', 'e\u0301', '&=?#/', '%41', 'A', '', '"'];
-  for (const tag of tags) await bob('POST', '/plants', { json: { name: `is ${tag}`, tag } });
-  for (const tag of tags) {
-    const { json } = await bob('GET', `/plants?${new URLSearchParams({ tag }).toString()}`);
-    assert.deepEqual(json, [{ name: `is ${tag}`, tag }]);
-  }
-  await bob('POST', '/plants', { json: { name: 'Łódź', tag: 'A' } });
-  const found = await bob('GET', '/plants?q=l%C3%B3dz&fields=id&fields=name');
-  assert.equal(found.text, '[{"id":10,"name":"Łódź"}]');
-  const both = await bob('GET', '/plants?q=lodz&tag=A');
-  assert.deepEqual(both.json, [{ name: 'Łódź', tag: 'A' }]);
-  const searches = [`q=${'a'.repeat(100)}`, `q=${'%F0%9F%8C%B5'.repeat(100)}`, 'q=+z+', 'q=%25z'];
-  for (const search of searches)
-    assert.equal((await bob('GET', `/plants?${search}`)).text, '[]', search);
-});
 
 it('shows a change by another program at once', async (t) => {
   const { user, database } = await startApp(t);

@@ -1,6 +1,6 @@
 /**
- * What creates, reads and deletes plants, with and without an Idempotency-Key. test/storage.contract.ts has the rules of
- * plants, and test/plants/decide.test.ts those of keys. test/cli/repeated-creates.test.ts sends keys through processes
+ * What creates, reads and deletes plants, with and without an Idempotency-Key. test/model.test.ts has the rules of plants,
+ * and test/plants/decide.test.ts those of keys. test/cli/repeated-creates.test.ts sends keys through processes
  * that die.
  */
 import assert from 'node:assert/strict';
@@ -60,19 +60,6 @@ it("returns the same bytes for another user's plant and a missing one", async ()
     assert.deepEqual(steady(hers.headers), steady(none.headers));
   }
   assert.equal((await alice('GET', '/plants/1')).status, 200);
-});
-
-it('returns addresses below the base URL', async (t) => {
-  const { user } = await startApp(t, { baseUrl: 'https://plants.example/api' });
-  const alice = await user('alice');
-  const create = () => alice('POST', '/plants', { json: { name: 'a' } });
-  assert.equal((await create()).headers.get('location'), 'https://plants.example/api/plants/1');
-  await create();
-  const { headers } = await alice('GET', '/plants?limit=1');
-  const link = '<https://plants.example/api/plants?limit=1&after=1>; rel="next"';
-  assert.equal(headers.get('link'), link);
-  const { json } = await alice('GET', '/openapi.json');
-  assert.partialDeepStrictEqual(json, { servers: [{ url: 'https://plants.example/api' }] });
 });
 
 describe('a create with an Idempotency-Key', () => {

@@ -5,39 +5,6 @@ import { fileScope, itOnce as it } from '../support/storages.ts';
 const scopes = ['plants:read', 'plants:write', 'shares:write'] as const;
 const app = await startApp(fileScope());
 
-it('shares a collection, shows it on both sides, and ends it from either', async () => {
-  const { user } = inNewStore(app);
-  const [alice, bob] = [await user('alice', { scopes }), await user('bob', { scopes })];
-  await alice('POST', '/plants', { json: { name: 'Fern' } });
-  const put = async (access: string) => {
-    const { status, json } = await alice('PUT', '/shares/bob', { json: { access } });
-    assert.deepEqual(json, { user: 'bob', access });
-    return status;
-  };
-  const [none, one] = ['[]', '[{"name":"Fern","tag":""}]'];
-  const assertState = async (plants: string, given: unknown[], received: unknown[]) => {
-    assert.equal((await bob('GET', '/plants')).text, plants);
-    assert.deepEqual((await alice('GET', '/shares')).json, { given, received: [] });
-    assert.deepEqual((await bob('GET', '/shares')).json, { given: [], received });
-  };
-  await assertState(none, [], []);
-  assert.equal(await put('read'), 201);
-  const access = 'read';
-  await assertState(one, [{ user: 'bob', access }], [{ user: 'alice', access }]);
-  assert.equal(await put('write'), 200);
-  assert.equal(await put('write'), 200);
-  assert.equal((await bob('DELETE', '/plants/1')).status, 204);
-  for (const [send, other] of [
-    [bob, 'alice'],
-    [alice, 'bob'],
-  ] as const) {
-    for (const status of [204, 404])
-      assert.equal((await send('DELETE', `/shares/${other}`)).status, status);
-    await assertState(none, [], []);
-    await put('read');
-  }
-});
-
 it('responds alike about users who exist, who do not, and who belong to another store', async () => {
   const { user, token } = inNewStore(app);
   const alice = await user('alice', { scopes });

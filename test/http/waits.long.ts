@@ -6,7 +6,7 @@ import { maxWaitingRequests } from '../../src/http/limits.ts';
 import { metrics } from '../../src/metrics/metrics.ts';
 import { nextOf, startApp, type Answer, type Send } from '../support/app.ts';
 import { itOnce } from '../support/storages.ts';
-import { until } from '../support/until.ts';
+import { untilCount } from '../support/until.ts';
 
 const maxOfFamily = 16;
 const surplus = 3 * maxOfFamily;
@@ -25,9 +25,8 @@ itOnce('waits for changes beyond the maximum are refused, and the others continu
   // Not all connections at once: those beyond the backlog of the socket would begin seconds later.
   for (const reader of readers) {
     waits.push(...Array.from({ length: maxOfFamily }, () => waitWith(reader)));
-    await until('all wait or are refused', () => {
-      return metrics.plant_store_waiting_requests + refused.length >= waits.length;
-    });
+    const begun = () => metrics.plant_store_waiting_requests + refused.length;
+    await untilCount('waits and refusals', waits.length, begun);
   }
   assert.equal(refused.length, surplus);
   for (const { status, headers, json } of refused) {

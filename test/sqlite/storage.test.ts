@@ -45,8 +45,6 @@ import { creationOf } from '../../src/plants/changes.ts';
 import { addToken } from '../support/app.ts';
 import { commitsOf } from '../support/commits.ts';
 import { withIds } from '../support/many-rows.ts';
-import { seededRandom } from '../support/random.ts';
-import { firstSeed } from '../support/rounds.ts';
 import { idsOf, sharedScene } from '../support/scene.ts';
 import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
@@ -436,46 +434,4 @@ it('SQLite: a token that is revoked while its grant is read cannot write', async
   assert.throws(() => grants.callerSince(grant.caller.store, grant.caller.identified), {
     kind: 'invalid-token',
   });
-});
-
-it('SQLite: no page is older than an acknowledged change of any process', async (t) => {
-  t.diagnostic(`PLANT_STORE_TEST_SEED=${firstSeed}`);
-  const random = seededRandom(firstSeed);
-  const storages = [await open(t), await openAgain(t), await openAgain(t)];
-  const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)] as T; // never empty
-  const owners: { token: string; store: string; caller: Caller; ids: Set<number> }[] = [];
-  for (const store of ['one', 'two']) {
-    for (let user = 1; user <= 10; user++) {
-      const role = user <= 2 ? 'manager' : 'member';
-      const token = await addToken(pick(storages), `u${user}`, { store, role });
-      owners.push({ token, store, caller: await callerOf(pick(storages), token), ids: new Set() });
-    }
-  }
-  const isManager = ({ caller }: (typeof owners)[number]) => caller.read === 'all';
-  const seenBy = (user: (typeof owners)[number]) =>
-    owners
-      .filter(({ store, ids }) => (isManager(user) ? store === user.store : ids === user.ids))
-      .flatMap(({ ids }) => [...ids])
-      .toSorted((a, b) => a - b)
-      .slice(0, 100);
-
-  for (let round = 0; round < 60; round++) {
-    await Promise.all(
-      Array.from({ length: 5 }, async () => {
-        const { caller, store, ids } = pick(owners);
-        const [id] = ids;
-        if (id !== undefined && random() < 0.5) {
-          ids.delete(id);
-          const managers = owners.filter((user) => user.store === store && isManager(user));
-          const by = random() < 0.5 ? caller : pick(managers).caller;
-          assert.ok(await pick(storages).plants.delete(by, id));
-        } else {
-          ids.add((await pick(storages).plants.create(caller, { name: 'a' })).id);
-        }
-      }),
-    );
-    for (const user of [pick(owners), pick(owners), pick(owners.slice(0, 2)), pick(owners)]) {
-      assert.deepEqual(await firstPage(pick(storages), user.token), seenBy(user));
-    }
-  }
 });

@@ -89,6 +89,17 @@ export async function testDatabase(
   return storage === 'SQLite' ? sqliteDatabase(t) : postgresDatabase(t, true);
 }
 
+/** A storage, opened until the end of the test, and the address of its database. */
+export async function openedOn(
+  t: Scope,
+  name: StorageName,
+): Promise<{ storage: Storage; url: string }> {
+  const database = await testDatabase(t, name);
+  const storage = await database.open();
+  t.after(() => storage[Symbol.asyncDispose]());
+  return { storage, url: database.url };
+}
+
 /** An empty database without the schema, for tests of what creates or changes it. */
 export async function emptyDatabase(
   t: Scope,

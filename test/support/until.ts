@@ -16,3 +16,17 @@ export async function until(
     await pause(pollMs);
   }
 }
+
+/** Waits until so many of something are there. Each one more has the time of `until`, so that a busy machine can be slow. */
+export async function untilCount(
+  description: string,
+  wanted: number,
+  count: () => number,
+): Promise<void> {
+  let known = count();
+  while (known < wanted) {
+    const before = known;
+    await until(`${description}: ${before} of ${wanted}`, () => count() > before);
+    known = count();
+  }
+}
