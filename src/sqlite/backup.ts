@@ -14,6 +14,7 @@ import {
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { digestOf } from '../copy/digest.ts';
+import { verifyArchive } from '../copy/verify.ts';
 import { logWrites } from '../sql/log.ts';
 import { retentionWrites } from '../sql/retention.ts';
 import { perform } from './tables/statements.ts';
@@ -50,11 +51,12 @@ const optionalTables = [
 
 /**
  * Copies a snapshot of the database to `file`, which must not exist and gets its name only after it was restored to
- * another file. The copy is a single file that only its owner can read.
+ * another file and verified there (`hasLog` as in verify.ts). The copy is a single file that only its owner can read.
  */
 export async function backupDatabase(
   path: string,
   file: string,
+  hasLog: boolean,
   onProgress: OnProgress,
 ): Promise<void> {
   try {
@@ -78,8 +80,12 @@ export async function backupDatabase(
     if (version <= migrations.newest) {
       const restored = partial.path + restoredSuffix;
       await restoreDatabase(partial.path, restored, () => {});
+      const digest = await withArchive(restored, (archive) => digestOfSound(archive, hasLog));
       // The restored file has columns that an older schema lacks.
-      if (version === migrations.newest) await refuseDifference(partial.path, restored);
+      const isComparable = version === migrations.newest;
+      if (isComparable && digest !== (await withArchive(partial.path, digestOf))) {
+        throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
+      }
     }
     publishFile(partial.path, file);
   } catch (error) {
@@ -87,15 +93,21 @@ export async function backupDatabase(
   }
 }
 
-/** Throws Refusal unless both files have the same rows, apart from what a restore adds. */
-async function refuseDifference(file: string, restored: string): Promise<void> {
-  const digest = async (path: string) => {
-    await using archive = new SqliteArchive(path, { create: false, isUnchanged: true });
-    return await digestOf(archive, () => {}); // before the archive is disposed
-  };
-  if ((await digest(file)) !== (await digest(restored))) {
-    throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
-  }
+async function withArchive<T>(
+  path: string,
+  work: (archive: SqliteArchive) => Promise<T>,
+): Promise<T> {
+  await using archive = new SqliteArchive(path, { create: false, isUnchanged: true });
+  return await work(archive); // before the archive is disposed
+}
+
+async function digestOfSound(archive: SqliteArchive, hasLog: boolean): Promise<string> {
+  const { digest, faults } = await verifyArchive(archive, hasLog);
+  const [fault] = faults;
+  if (fault === undefined) return digest;
+  throw new Refusal(
+    `The copy has a fault: ${fault}. To list all faults of the database, run "npx plant-store verify".`,
+  );
 }
 
 function freeBytesIn(folder: string): number {
