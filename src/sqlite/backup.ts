@@ -43,6 +43,8 @@ type OnProgress = (done: number, total: number) => void;
 /** Pages that each step copies: 1 MiB at the default page size of 4 KiB. */
 const stepPages = 256;
 
+const beginSnapshot = 'BEGIN; SELECT count(*) FROM sqlite_schema';
+
 /** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
 const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
@@ -71,7 +73,7 @@ export async function backupDatabase(
     const { version } = readSchema(source);
     const pageBytes = Number(readPragma(source, 'page_size'));
     const spareBytes = Math.min(walLimitBytes, freeBytesIn(dirname(path)) / 2);
-    await copy(source, path, partial.path, (done, total) => {
+    await copy(source, path, partial.path, true, (done, total) => {
       refuseFullDisk(dirname(file), (2 * total - done) * pageBytes + spareBytes); // it is also restored
       refuseFullDisk(dirname(path), spareBytes); // while a snapshot is read, the WAL only grows
       onProgress(done, total);
@@ -145,7 +147,7 @@ export async function restoreDatabase(
     if (!exists) refuseLeftovers(path);
     using current = exists ? lockDatabase(path) : undefined;
     using partial = new TemporaryFile(path);
-    await copy(source, file, partial.path, onProgress);
+    await copy(source, file, partial.path, false, onProgress);
     refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
     migrateAndLog(partial.path, basename(file));
     convertToSingleFile(partial.path);
@@ -257,11 +259,11 @@ async function copy(
   source: DatabaseSync,
   original: string,
   file: string,
+  isInUse: boolean,
   onProgress: OnProgress,
 ): Promise<void> {
   try {
-    source.exec('BEGIN'); // otherwise, SQLite restarts the copy when another process writes
-    source.prepare('SELECT count(*) FROM sqlite_schema').get();
+    source.exec(beginSnapshot); // otherwise, SQLite restarts the copy when another process writes
     const total = await backup(source, file, {
       rate: stepPages,
       progress: ({ totalPages, remainingPages }) => {
@@ -270,6 +272,13 @@ async function copy(
       },
     });
     source.exec('ROLLBACK');
+    if (isInUse) {
+      // A checkpoint of the service would hold up its writes while it copies and syncs all that was written meanwhile. During
+      // a snapshot, it syncs nothing.
+      source.exec(`PRAGMA wal_checkpoint(PASSIVE); ${beginSnapshot}`);
+      syncFile(original);
+      source.exec('ROLLBACK');
+    }
     onProgress(total, total);
     convertToSingleFile(file);
     using copied = new DatabaseSync(file, { readOnly: true });
