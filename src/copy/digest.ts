@@ -11,7 +11,7 @@ const batchRows = 2_000;
 /** SHA-256 of all rows of all tables in order, in hexadecimal. Calls `handle` with each batch of rows. */
 export async function digestOf(
   storage: Pick<Target, 'read'>,
-  handle: (table: Table, rows: readonly Row[]) => Promise<void> | void,
+  handle: (table: Table, rows: readonly Row[]) => Promise<void> | void = () => {},
 ): Promise<string> {
   const digest = createHash('sha256');
   for (const table of tables) {

@@ -14,6 +14,7 @@ import {
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { digestOf } from '../copy/digest.ts';
+import { verifyArchive } from '../copy/verify.ts';
 import { logWrites } from '../sql/log.ts';
 import { retentionWrites } from '../sql/retention.ts';
 import { perform } from './tables/statements.ts';
@@ -42,6 +43,8 @@ type OnProgress = (done: number, total: number) => void;
 /** Pages that each step copies: 1 MiB at the default page size of 4 KiB. */
 const stepPages = 256;
 
+const beginSnapshot = 'BEGIN; SELECT count(*) FROM sqlite_schema';
+
 /** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
 const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
@@ -50,11 +53,12 @@ const optionalTables = [
 
 /**
  * Copies a snapshot of the database to `file`, which must not exist and gets its name only after it was restored to
- * another file. The copy is a single file that only its owner can read.
+ * another file and verified there (`hasLog` as in verify.ts). The copy is a single file that only its owner can read.
  */
 export async function backupDatabase(
   path: string,
   file: string,
+  hasLog: boolean,
   onProgress: OnProgress,
 ): Promise<void> {
   try {
@@ -69,7 +73,7 @@ export async function backupDatabase(
     const { version } = readSchema(source);
     const pageBytes = Number(readPragma(source, 'page_size'));
     const spareBytes = Math.min(walLimitBytes, freeBytesIn(dirname(path)) / 2);
-    await copy(source, path, partial.path, (done, total) => {
+    await copy(source, path, partial.path, true, (done, total) => {
       refuseFullDisk(dirname(file), (2 * total - done) * pageBytes + spareBytes); // it is also restored
       refuseFullDisk(dirname(path), spareBytes); // while a snapshot is read, the WAL only grows
       onProgress(done, total);
@@ -78,8 +82,12 @@ export async function backupDatabase(
     if (version <= migrations.newest) {
       const restored = partial.path + restoredSuffix;
       await restoreDatabase(partial.path, restored, () => {});
+      const digest = await withArchive(restored, (archive) => digestOfSound(archive, hasLog));
       // The restored file has columns that an older schema lacks.
-      if (version === migrations.newest) await refuseDifference(partial.path, restored);
+      const isComparable = version === migrations.newest;
+      if (isComparable && digest !== (await withArchive(partial.path, digestOf))) {
+        throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
+      }
     }
     publishFile(partial.path, file);
   } catch (error) {
@@ -87,15 +95,21 @@ export async function backupDatabase(
   }
 }
 
-/** Throws Refusal unless both files have the same rows, apart from what a restore adds. */
-async function refuseDifference(file: string, restored: string): Promise<void> {
-  const digest = async (path: string) => {
-    await using archive = new SqliteArchive(path, { create: false, isUnchanged: true });
-    return await digestOf(archive, () => {}); // before the archive is disposed
-  };
-  if ((await digest(file)) !== (await digest(restored))) {
-    throw new Refusal('The copy has changed since it was made. Check the disk, and try again.');
-  }
+async function withArchive<T>(
+  path: string,
+  work: (archive: SqliteArchive) => Promise<T>,
+): Promise<T> {
+  await using archive = new SqliteArchive(path, { create: false, isUnchanged: true });
+  return await work(archive); // before the archive is disposed
+}
+
+async function digestOfSound(archive: SqliteArchive, hasLog: boolean): Promise<string> {
+  const { digest, faults } = await verifyArchive(archive, hasLog);
+  const [fault] = faults;
+  if (fault === undefined) return digest;
+  throw new Refusal(
+    `The copy has a fault: ${fault}. To list all faults of the database, run "npx plant-store verify".`,
+  );
 }
 
 function freeBytesIn(folder: string): number {
@@ -133,7 +147,7 @@ export async function restoreDatabase(
     if (!exists) refuseLeftovers(path);
     using current = exists ? lockDatabase(path) : undefined;
     using partial = new TemporaryFile(path);
-    await copy(source, file, partial.path, onProgress);
+    await copy(source, file, partial.path, false, onProgress);
     refuseForeignContent(partial.path, file); // checks the copy, because the original can change meanwhile
     migrateAndLog(partial.path, basename(file));
     convertToSingleFile(partial.path);
@@ -245,11 +259,11 @@ async function copy(
   source: DatabaseSync,
   original: string,
   file: string,
+  isInUse: boolean,
   onProgress: OnProgress,
 ): Promise<void> {
   try {
-    source.exec('BEGIN'); // otherwise, SQLite restarts the copy when another process writes
-    source.prepare('SELECT count(*) FROM sqlite_schema').get();
+    source.exec(beginSnapshot); // otherwise, SQLite restarts the copy when another process writes
     const total = await backup(source, file, {
       rate: stepPages,
       progress: ({ totalPages, remainingPages }) => {
@@ -258,6 +272,13 @@ async function copy(
       },
     });
     source.exec('ROLLBACK');
+    if (isInUse) {
+      // A checkpoint of the service would hold up its writes while it copies and syncs all that was written meanwhile. During
+      // a snapshot, it syncs nothing.
+      source.exec(`PRAGMA wal_checkpoint(PASSIVE); ${beginSnapshot}`);
+      syncFile(original);
+      source.exec('ROLLBACK');
+    }
     onProgress(total, total);
     convertToSingleFile(file);
     using copied = new DatabaseSync(file, { readOnly: true });

@@ -106,6 +106,30 @@ describe('backup', { concurrency: 2 }, () => {
     assert.ok(!readdirSync(folder).some((file) => file.includes('partial')));
   });
 
+  it('refuses a database with a fault, of this schema or an older one', async (t) => {
+    const { folder, path, url } = databaseFile(t);
+    await runOk(['token', 'create', 'alice', '--database', url]);
+    const copy = join(folder, 'copy.db');
+    const backup = ['backup', copy, '--database', url];
+    using database = new DatabaseSync(path);
+    database.exec('UPDATE stores SET position = position + 1');
+    const older = 'ALTER TABLE changes DROP COLUMN left_crc; PRAGMA user_version = 1001';
+    for (const schema of ['', older]) {
+      database.exec(schema);
+      const { status, stderr } = await run(backup);
+      const fault = 'store main, position 3: the log has no such change';
+      assert.deepEqual(
+        [status, stderr],
+        [
+          1,
+          `error: The copy has a fault: ${fault}. To list all faults of the database, run "npx plant-store verify".\n`,
+        ],
+      );
+      assert.ok(!existsSync(copy));
+    }
+    await runOk([...backup, '--keep-changes', '0']); // so the service has made changes without a log
+  });
+
   async function backUpUntil(signal: NodeJS.Signals, { path, url }: DatabaseFile, copy: string) {
     // Locked out until the signal is on its way, it cannot have come to its end by then.
     using holder = new DatabaseSync(path);

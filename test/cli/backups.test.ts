@@ -34,8 +34,9 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     const folderOfMine = backupName(new Date('2020-01-01'));
     mkdirSync(join(folder, folderOfMine));
     const options = ['--backup-every', '1s', '--backup-keep', '2', '--backup-heartbeat', heartbeat];
-    const service = await serve(t, ['--database', url, '--backup-dir', folder, ...options]);
-    await until('four backups', () => beats.length >= 4);
+    const database = ['--database', url, '--keep-changes', '0'];
+    const service = await serve(t, [...database, '--backup-dir', folder, ...options]);
+    await until('the first backup', () => beats.length > 0);
     for (const [role, at] of [
       ['manager', 'string'],
       ['member', 'undefined'],
@@ -43,7 +44,11 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
       const token = await runOk(['token', 'create', role, '--role', role, '--database', url]);
       const { json } = await call(`${service.address}/token`, 'GET', { token });
       assert.equal(typeof (json as { lastBackup?: unknown }).lastBackup, at, role);
+      // The command has added to the log, and the service does not.
+      await call(`${service.address}/plants`, 'POST', { token, json: { name: 'Ficus' } });
     }
+    const before = beats.length;
+    await until('further backups', () => beats.length >= before + 3);
     assert.equal(await service.stop(), 0);
 
     const kept = beats.map((files) =>
@@ -61,7 +66,7 @@ describe('serve --backup-every', { concurrency: 2 }, () => {
     const [last = ''] = kept.at(-1) ?? [];
     const target = databaseFile(t);
     await runOk(['restore', join(folder, last), '--database', target.url]);
-    assert.deepEqual(soundIds(target.path), [1, 2, 3]);
+    assert.deepEqual(soundIds(target.path), [1, 2, 3, 4, 5]);
   });
 
   it('backs up once for all services with the same folder, in time for each', async (t) => {

@@ -33,12 +33,13 @@ export function addDatabaseCommands(plantStore: Command): void {
   databaseCommand(plantStore, 'backup', ['plant-store backup plants.backup'])
     .description('back up an SQLite database, even while it is in use, and verify the copy')
     .argument('<file>', 'path of the backup; must not exist')
+    .addOption(keepChangesOfService())
     .action(
       printed(async (path, options) => {
         const { backupDatabase } = await import('../../sqlite/backup.ts');
         const [database, file] = [fileOf(options.database), resolve(path)];
         await withProgress('Copying', 'pages', (onProgress) =>
-          backupDatabase(database, file, onProgress),
+          backupDatabase(database, file, options.keepChanges !== 0, onProgress),
         );
         const text = `Backed up ${database} to ${file} and verified the copy.`;
         return { value: { database, file }, text };
@@ -65,7 +66,7 @@ export function addDatabaseCommands(plantStore: Command): void {
 
   databaseCommand(plantStore, 'verify', ['plant-store verify', 'plant-store verify --json'])
     .description('compare a database, even while it is in use, with its log of changes')
-    .addOption(keepChangesFlag('set it as for "serve": with 0, there is no log to compare with'))
+    .addOption(keepChangesOfService())
     .action(
       printed(async ({ database, keepChanges }) => {
         const { verifyArchive } = await import('../../copy/verify.ts');
@@ -95,6 +96,10 @@ export function addDatabaseCommands(plantStore: Command): void {
       ]),
     )
     .action(printed(copy));
+}
+
+function keepChangesOfService() {
+  return keepChangesFlag('set it as for "serve": with 0, there is no log to compare with');
 }
 
 function databaseUrl<const Flags extends string>(flags: Flags, description: string) {

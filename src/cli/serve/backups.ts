@@ -73,13 +73,14 @@ export async function makeBackups(
 }
 
 async function backUp(
-  { folder, database, backupKeep, backupHeartbeat }: ServeOptions & { folder: string },
+  options: ServeOptions & { folder: string },
   log: Logger,
   stopping: AbortSignal,
 ): Promise<void> {
+  const { folder, backupKeep, backupHeartbeat } = options;
   const file = join(folder, backupName());
   const startedMs = Date.now();
-  await runBackup(file, database, stopping);
+  await runBackup(file, options, stopping);
   log.info({ file, ms: Date.now() - startedMs }, 'backup verified');
   await removeOldBackups(folder, backupKeep);
   if (backupHeartbeat === undefined) return;
@@ -94,9 +95,15 @@ async function backUp(
 }
 
 /** Rejects with what the command has printed if it fails. */
-async function runBackup(file: string, database: string, stopping: AbortSignal): Promise<void> {
+async function runBackup(
+  file: string,
+  { database, keepChanges }: ServeOptions,
+  stopping: AbortSignal,
+): Promise<void> {
   const [, program = ''] = process.argv;
-  const args = [...process.execArgv, program, 'backup', file, '--database', database];
+  const keep = keepChanges === 0 ? '0' : '30d'; // only 0 makes a difference
+  const settings = ['--database', database, '--keep-changes', keep];
+  const args = [...process.execArgv, program, 'backup', file, ...settings];
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     signal: stopping,

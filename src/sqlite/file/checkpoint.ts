@@ -38,9 +38,9 @@ export function openCheckpoint(database: DatabaseSync): () => void {
    * SQLite restarts the WAL only when no connection reads from it, which may never happen with many processes. So this
    * waits for current readers, while new ones read only the database file.
    */
-  function waitAndRestart(): void {
+  function waitAndRestart(walPages: number): void {
     database.exec(`PRAGMA busy_timeout = ${restartTimeoutMs}`);
-    const [busy, walPages] = restart.get() ?? [1, 0];
+    const [busy] = restart.get() ?? [1]; // without sizes while another process checkpoints
     // After a failure, waits for more growth first: a reader that hangs must not delay every commit.
     restartAtPages = (busy === 0 ? walLimitPages : walPages) + maxExcessPages;
   }
@@ -48,7 +48,7 @@ export function openCheckpoint(database: DatabaseSync): () => void {
   return () => {
     const [, walPages, copiedPages] = measure.get() ?? [0, 0, 0];
     if (walPages < checkpointPages) copyAtPages = checkpointPages;
-    if (walPages >= restartAtPages) waitAndRestart();
+    if (walPages >= restartAtPages) waitAndRestart(walPages);
     else if (walPages >= copyAtPages && copiedPages < walPages) {
       copy.get();
       copyAtPages = walPages + retryPages;
