@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { call } from './support/app.ts';
-import { run, runHere, runOk, serve, start } from './support/command.ts';
+import { run, runOk, serve, start } from './support/command.ts';
 import { databaseFile, fill } from './support/database.ts';
 import { query } from './support/postgres.ts';
 import { itOnce, emptyDatabase, storageOf, type TestDatabase } from './support/storages.ts';
@@ -92,7 +92,7 @@ itOnce('an older version stops serving a newer schema that excludes it', async (
   }
   assert.match(service.log(), newerWords);
   assert.match(service.log(), /Update Plant Store, or choose another database\./);
-  const restarted = await runHere(['serve', '--port', '0'], { env });
+  const restarted = await run(['serve', '--port', '0'], { env });
   assert.equal(restarted.status, 1);
   assert.match(restarted.stderr, newerWords);
   assert.equal((await ask(newer, token, 'GET')).status, 200);

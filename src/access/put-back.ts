@@ -42,7 +42,9 @@ export async function putBackAll(
       let isDone = left !== undefined;
       // One after the other: each is a transaction.
       if (typeof left === 'object' && owner !== undefined && owner !== left.owner) {
-        isDone = (await users.movePlants({ store, user: left.owner }, owner, 1, author, left)) > 0;
+        const { position: since = 0 } = difference.now ?? difference.deletion ?? {};
+        const from = { store, user: left.owner };
+        isDone = (await users.movePlants(from, owner, 1, author, { ...left, since })) > 0;
       }
       result.push({ ...shownOf(difference), ...(!isDone && { outcome: 'changed-meanwhile' }) });
     }

@@ -39,14 +39,14 @@ export interface UserStorage {
 
   /**
    * Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. Moves
-   * none to a user who was removed. With `only`, it moves this plant, unless it or the new owner have changed since.
+   * none to a user who was removed. With `only`, it moves this plant, unless it has changed since, or the new owner was removed since `since`.
    */
   movePlants(
     from: Identity,
     to: number,
     limit: number,
     author?: Author,
-    only?: StoredPlant,
+    only?: StoredPlant & { since: number },
   ): Promise<number>;
 
   /**

@@ -144,9 +144,12 @@ function outcomeOf(
   removedUsers: ReadonlySet<number>,
 ): Outcome {
   const lastOwner = (now ?? deletion)?.owner;
+  const isRemoved = (user = NaN) => removedUsers.has(user);
   if (before === undefined) return 'deleted';
   if (isReused && lastOwner !== before.owner) return 'id-used-again';
-  if (removedUsers.has(before.owner)) return 'owner-removed';
+  // The bin has no plants of a removed user.
+  if (isRemoved(before.owner) || (now === undefined && isRemoved(lastOwner)))
+    return 'owner-removed';
   if (now !== undefined) return now.owner === before.owner ? 'updated' : 'moved';
   return lastOwner === undefined ? 'not-in-log' : 'restored';
 }

@@ -243,14 +243,14 @@ export const userWrites = {
     to: number,
     limit: number,
     { by, request }: Author = {},
-    only?: StoredPlant,
+    only?: StoredPlant & { since: number },
   ) =>
     writeOf({
       store,
       by,
       request,
       reads: [
-        [userSql.isHere, [store, to, only?.position ?? maxPosition]],
+        [userSql.isHere, [store, to, only?.since ?? maxPosition]],
         only === undefined
           ? [userSql.findMoved, [store, from, limit]]
           : [userSql.findPlants, [store, [only.id]]],

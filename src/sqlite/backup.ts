@@ -43,8 +43,6 @@ type OnProgress = (done: number, total: number) => void;
 /** Pages that each step copies: 1 MiB at the default page size of 4 KiB. */
 const stepPages = 256;
 
-const beginSnapshot = 'BEGIN; SELECT count(*) FROM sqlite_schema';
-
 /** Additional tables that a valid file can have: statistics of ANALYZE (sqlite.org/fileformat.html). */
 const optionalTables = [
   'CREATE TABLE sqlite_stat1(tbl,idx,stat)',
@@ -263,7 +261,8 @@ async function copy(
   onProgress: OnProgress,
 ): Promise<void> {
   try {
-    source.exec(beginSnapshot); // otherwise, SQLite restarts the copy when another process writes
+    source.exec('BEGIN'); // otherwise, SQLite restarts the copy when another process writes
+    source.prepare('SELECT count(*) FROM sqlite_schema').get();
     const total = await backup(source, file, {
       rate: stepPages,
       progress: ({ totalPages, remainingPages }) => {
@@ -272,13 +271,8 @@ async function copy(
       },
     });
     source.exec('ROLLBACK');
-    if (isInUse) {
-      // A checkpoint of the service would hold up its writes while it copies and syncs all that was written meanwhile. During
-      // a snapshot, it syncs nothing.
-      source.exec(`PRAGMA wal_checkpoint(PASSIVE); ${beginSnapshot}`);
-      syncFile(original);
-      source.exec('ROLLBACK');
-    }
+    // All that was written since: a checkpoint of the service would hold up its writes while it copies that.
+    if (isInUse) source.exec('PRAGMA wal_checkpoint(PASSIVE)');
     onProgress(total, total);
     convertToSingleFile(file);
     using copied = new DatabaseSync(file, { readOnly: true });

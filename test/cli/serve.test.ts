@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { call } from '../support/app.ts';
-import { run, runHere, serve, start } from '../support/command.ts';
+import { run, serve, start } from '../support/command.ts';
 import { databaseFile } from '../support/database.ts';
 import { listen } from '../support/listen.ts';
 import { quotedExecutable } from '../support/on-terminal.ts';
@@ -82,7 +82,7 @@ describe('serve with flags', () => {
     const other = await listen(t, createServer());
     for (const port of [other, started().port]) {
       const args = ['serve', '--port', String(port), '--database', databaseFile(t).url];
-      const { status, stdout, stderr } = await runHere(args);
+      const { status, stdout, stderr } = await run(args);
       assert.deepEqual([status, stdout], [1, '']);
       assert.equal(
         stderr,
@@ -92,7 +92,7 @@ describe('serve with flags', () => {
     }
     // An address for documentation (RFC 5737), which no machine has.
     const elsewhere = ['--host', '192.0.2.1', '--database', databaseFile(t).url];
-    const { status, stderr } = await runHere(['serve', ...elsewhere]);
+    const { status, stderr } = await run(['serve', ...elsewhere]);
     assert.equal(status, 1);
     assert.match(stderr, /^error: Cannot listen on 192\.0\.2\.1:.* Choose another with --host\.$/m);
   });

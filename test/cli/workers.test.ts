@@ -3,7 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { runHere, runOk, type Service } from '../support/command.ts';
+import { run, runOk, type Service } from '../support/command.ts';
 import type { Connection, RawAnswer } from '../support/connection.ts';
 import { soundIds } from '../support/database.ts';
 import { sizeOf } from '../support/rounds.ts';
@@ -65,15 +65,7 @@ describe('serve --workers', () => {
         return performance.now() - startedMs;
       });
       for (const [, connection] of dying) await connection.closed();
-      const again = await runHere([
-        'serve',
-        '--workers',
-        '2',
-        '--port',
-        `${port}`,
-        '--database',
-        url,
-      ]);
+      const again = await run(['serve', '--workers', '2', '--port', `${port}`, '--database', url]);
       assert.deepEqual(again, {
         status: 1,
         stdout: '',

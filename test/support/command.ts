@@ -58,7 +58,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
 
 let lastRun: Promise<unknown> = Promise.resolve();
 
-/** Runs a command in this process: also `serve`, if it is refused before it listens. */
+/** Runs a command in this process: also `serve`, if its arguments are refused. Once it stops, it kills a process that lasts. */
 export async function runHere(
   args: readonly string[],
   options: Pick<RunOptions, 'cwd' | 'env' | 'input' | 'isTerminal' | 'onOutput'> = {},

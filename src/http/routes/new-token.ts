@@ -112,7 +112,7 @@ export async function createTokenFor(
   const { store } = grant.caller;
   const key = idempotencyKey(request);
   const random = makeToken(store);
-  const salt = makeSalt(`${grant.tokenId} ${key ?? random}`, JSON.stringify(terms ?? {}));
+  const salt = makeSalt(`${grant.tokenId} ${key ?? random}`, JSON.stringify([user, terms ?? {}]));
   const calling = tokenIn(request.headers.authorization);
   const textOf = (by: string) => (key === undefined ? random : deriveToken(store, calling, by));
   const allowed = ownTokenOf(terms ?? {}, grant, user !== undefined);
