@@ -134,6 +134,7 @@ export function publishFile(partial: string, file: string): void {
 /** The file system has no hard links, like FAT and some network file systems. */
 const linkUnsupportedCodes = ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'];
 
+/** Not of a database in use: closing a descriptor drops the locks that SQLite has on the file (fcntl(2)). */
 export function syncFile(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
