@@ -194,13 +194,19 @@ it('user restore refuses a time of which the log lacks changes, and who was remo
     (await restore(later)).plants.map(({ id, outcome }) => [id, outcome]),
     [[2, 'restored']],
   );
-  // Bob is removed, and becomes another person. Alice has his plant, which cannot be given back.
+  // Bob is removed, and becomes another person. Alice has his plant, which cannot be given back, nor can hers that he deleted.
   await create(bob, 5);
+  await create(alice, 6);
   const before = await moment();
+  await storage.users.movePlants(alice, bob.user, 10);
+  await plants.delete(bob, 6);
   await storage.users.movePlants(bob, alice.user, 10);
   await storage.users.remove(bob, Date.now());
   const left = await restore(before, '--yes');
-  assert.ok(left.plants.every(({ outcome }) => outcome === 'owner-removed'));
+  assert.deepEqual(
+    left.plants.map(({ id, outcome }) => [id, outcome]),
+    [6, 3, 5].map((id) => [id, 'owner-removed']),
+  );
   assert.equal((await own(alice)).length, 2);
   await storage.identity.createToken({
     store,

@@ -210,11 +210,11 @@ itOnEach('a repeated request gets the same token, and spends an invitation once'
   const texts = new Set([tokenIn(invited), tokenIn(first)]);
   for (const key of ['a', 'b', 'c'])
     texts.add(tokenIn(await bob('POST', '/tokens', { headers: { 'idempotency-key': key } })));
-  for (const name of ['carol', 'dave']) {
-    const path = `/users/${name}/tokens`;
-    texts.add(tokenIn(await ann('POST', path, { headers: { 'idempotency-key': 'a' } })));
-  }
+  const create = (path: string) => ann('POST', path, { headers: { 'idempotency-key': 'a' } });
+  for (const name of ['carol', 'dave']) texts.add(tokenIn(await create(`/users/${name}/tokens`)));
   assert.equal(texts.size, 7, 'each token, key and user gives another token');
+  const [own, forSelf] = [await create('/tokens'), await create('/users/ann/tokens')];
+  assert.deepEqual([own.status, kindOf(forSelf)], [201, [422, 'idempotency-key-reused']]);
 });
 
 itOnce('a renewable token is replaced by one that lasts longer, but not for ever', async () => {
