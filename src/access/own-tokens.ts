@@ -22,7 +22,7 @@ export interface OwnToken {
   renewableUntilMs?: number | undefined;
   /** How many tokens an invitation can create. */
   uses?: number | undefined;
-  /** What a repeated request finds the token by, and derives it from (token.ts). */
+  /** By which a repeated request finds the token, and derives it again (token.ts). */
   salt: string;
 }
 

@@ -49,8 +49,8 @@ export function deriveToken(store: number, token: string, salt: string): string 
 }
 
 /**
- * The salt of a new token: random, after hashes by which a repeated request finds the token. They are of the request's key,
- * which differs for each token that sends it, and of its terms.
+ * The salt of a new token. A repeated request finds the token by the hashes of its key and of its terms, with which the salt
+ * begins. The rest is random. The key names the token that sends it, because each has its own keys.
  */
 export function makeSalt(key: string, terms: string): string {
   return shortHash(key) + shortHash(terms) + randomBytes(saltBytes).toString('base64url');

@@ -39,7 +39,8 @@ export interface UserStorage {
 
   /**
    * Moves up to `limit` plants to another owner of the store. Resolves to how many: repeat it until none is left. Moves
-   * none to a user who was removed. With `only`, it moves this plant, unless it has changed since, or the new owner was removed since `since`.
+   * none to a user who was removed. With `only`, it moves this plant, unless it has changed since, or the new owner was
+   * removed after the position `since`.
    */
   movePlants(
     from: Identity,

@@ -76,7 +76,7 @@ async function restore(
   return { value: { ...value, undoSince }, text };
 }
 
-/** Deletions come first, because nobody wants to overlook one. */
+/** Deletions come first, so that nobody overlooks one. */
 function tableFor(plants: readonly PutBack[]): string {
   const shown = (texts?: Texts) => (texts === undefined ? '' : textValues(texts).join(' · '));
   const isOther = ({ outcome }: PutBack) => Number(outcome !== 'deleted');

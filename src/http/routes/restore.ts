@@ -81,7 +81,7 @@ export function restoreRoutes(app: FastifyInstance, { storage, optionsOf }: Rout
     const plants = found
       .filter(({ before, now }) => isOwn(before) && isOwn(now))
       .filter(({ deletion, outcome }) => outcome !== 'restored' || isOwn(deletion))
-      .toSorted((one, other) => isOld(one) - isOld(other)); // for quotas, what was added goes first
+      .toSorted((one, other) => isOld(one) - isOld(other)); // deletions come first
     const undoSince = isTrial ? undefined : new Date().toISOString();
     const done = isTrial ? plants.map(shownOf) : await putBackAll(storage, caller, plants, id);
     return sendJson(reply, JSON.stringify({ since: time, plants: done, undoSince }));
