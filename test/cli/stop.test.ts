@@ -63,6 +63,18 @@ describe('serve', { concurrency: true }, () => {
       assert.deepEqual(readdirSync(dirname(path)), ['plants.db']);
     });
   }
+
+  it('accepts the connections that wait when it stops', async (t) => {
+    const { service, open } = await startService(t);
+    service.child.kill('SIGSTOP');
+    const waiting = Array.from({ length: 100 }, () => open()); // of each listening socket more than one
+    for (const { socket } of waiting) if (socket.connecting) await once(socket, 'connect');
+    const responses = waiting.map((connection) => statusOf(connection, livez));
+    service.child.kill('SIGTERM');
+    service.child.kill('SIGCONT');
+    assert.deepEqual(new Set(await Promise.all(responses)), new Set([200]));
+    assert.equal(await service.ended, 0);
+  });
 });
 
 /** Sends the requests in turn, and counts the creates, until the service announces that it closes the connection. */

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises';
 import type { Connections } from './connections.ts';
 import { inheritedSockets } from './listen.ts';
 
@@ -17,8 +17,8 @@ const idleIntervalMs = inheritedSockets().length > 0 ? 2_000 : 500;
 const drainTimeoutMs = 10_000;
 
 /**
- * Closes the listening sockets at once, and resolves when no connection is left. The app closes each connection with its
- * next response (the onSend hook of app.ts).
+ * Closes the listening sockets once they have no connection left that waits, and resolves when no connection is left at all.
+ * The app closes each connection with its next response (the onSend hook of app.ts).
  */
 export async function drain(
   server: Server,
@@ -27,10 +27,12 @@ export async function drain(
 ): Promise<void> {
   const hasTls = 'setSecureContext' in server;
   const closed = Promise.all(listening.map((one) => once(one, 'close'))).then(() => true);
+  await acceptWaiting(server);
   // Not close() of http.Server: it closes idle connections at once, though a request can be on its way.
   for (const one of listening) NetServer.prototype.close.call(one);
   const endMs = performance.now() + drainTimeoutMs;
   while (!(await Promise.race([closed, wait(idleIntervalMs, false, { ref: false })]))) {
+    await nextIteration(); // requests that have arrived are read first, so their connections are not idle
     const sockets = connections.sockets();
     if (performance.now() > endMs) {
       // Not closeAllConnections(): it leaves those whose TLS handshake is not complete.
@@ -47,4 +49,21 @@ export async function drain(
       }
     }
   }
+}
+
+/**
+ * Resolves after an iteration of the event loop without a new connection. The system resets connections that wait in a socket
+ * when it closes, also if their requests have arrived.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let isNew = true;
+  const onConnection = () => (isNew = true);
+  server.on('connection', onConnection);
+  const endMs = performance.now() + idleIntervalMs;
+  await nextIteration(); // the one that was interrupted by the signal
+  while (isNew && performance.now() < endMs) {
+    isNew = false;
+    await nextIteration();
+  }
+  server.off('connection', onConnection);
 }

@@ -7,7 +7,7 @@ import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import {
+import net, {
   createServer,
   Socket,
   type AddressInfo,
@@ -116,10 +116,14 @@ function lockAddress(address: string, port: number): Promise<NetServer> {
 
 /** Returns `port`, or a free one for 0. Rejects with EADDRINUSE if it is in use. */
 async function findFreePort(host: string, port: number): Promise<number> {
-  const probe = await start(createServer(), { host, port, exclusive: true });
-  const address = probe.address() as AddressInfo; // it listens on a port
+  // Before Node 26, the socket listens for a moment, and resets connections that clients attempt again and again.
+  const probe =
+    'BoundSocket' in net
+      ? new net.BoundSocket({ host, port })
+      : await start(createServer(), { host, port, exclusive: true });
+  const { port: free } = probe.address() as AddressInfo; // not of a Unix socket
   probe.close(); // immediately frees the port
-  return address.port;
+  return free;
 }
 
 async function start(server: NetServer, where: ListenOptions | Socket): Promise<NetServer> {
