@@ -13,8 +13,9 @@ import { inheritedSockets } from './listen.ts';
  * longer if new connections wait in inherited sockets meanwhile, and are not refused.
  */
 const idleIntervalMs = inheritedSockets().length > 0 ? 2_000 : 500;
-/** How long requests in progress can take; then all connections are closed. */
+/** How long connections that wait are accepted, and requests in progress can take; then all connections are closed. */
 const drainTimeoutMs = 10_000;
+const acceptTimeoutMs = drainTimeoutMs / 2;
 
 /**
  * Closes the listening sockets once they have no connection left that waits, and resolves when no connection is left at all.
@@ -27,12 +28,12 @@ export async function drain(
 ): Promise<void> {
   const hasTls = 'setSecureContext' in server;
   const closed = Promise.all(listening.map((one) => once(one, 'close'))).then(() => true);
-  await acceptWaiting(server);
+  const endMs = performance.now() + drainTimeoutMs;
+  if (inheritedSockets().length === 0) await acceptWaiting(server);
   // Not close() of http.Server: it closes idle connections at once, though a request can be on its way.
   for (const one of listening) NetServer.prototype.close.call(one);
-  const endMs = performance.now() + drainTimeoutMs;
   while (!(await Promise.race([closed, wait(idleIntervalMs, false, { ref: false })]))) {
-    await nextIteration(); // requests that have arrived are read first, so their connections are not idle
+    await nextIteration(); // reads what has arrived: the connection of a request is then not idle
     const sockets = connections.sockets();
     if (performance.now() > endMs) {
       // Not closeAllConnections(): it leaves those whose TLS handshake is not complete.
@@ -59,7 +60,7 @@ async function acceptWaiting(server: Server): Promise<void> {
   let isNew = true;
   const onConnection = () => (isNew = true);
   server.on('connection', onConnection);
-  const endMs = performance.now() + idleIntervalMs;
+  const endMs = performance.now() + acceptTimeoutMs;
   await nextIteration(); // the one that was interrupted by the signal
   while (isNew && performance.now() < endMs) {
     isNew = false;
