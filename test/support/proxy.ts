@@ -21,6 +21,7 @@ export class Proxy implements AsyncDisposable {
   turns = 0;
   /** Connections that the proxy has cut after a number of bytes. */
   cuts = 0;
+  onCut = () => {};
   #isServerLast = false;
   readonly #server: Server;
   readonly #targetPort: number;
@@ -91,6 +92,7 @@ export class Proxy implements AsyncDisposable {
         if (room > bytes.length) return;
         left = 0;
         this.cuts++;
+        this.onCut();
         // Everything that was forwarded still arrives.
         delayed(() => to.end(() => end()));
       });

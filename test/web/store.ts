@@ -113,10 +113,15 @@ export async function openStore(
   return { app: { ...app, token: tokenOf }, store, token, page, errors };
 }
 
+/** Where the page counts what it shows. Announcements to screen readers can have the same text. */
+export function countOn(page: Page, text: string): Locator {
+  return page.locator('#store-count').getByText(text, { exact: true });
+}
+
 /** What the page shows once it has read that many plants, and can be used. */
 function shown(page: Page, count: number): Locator {
   if (count === 0) return page.getByRole('heading', { name: 'No plants yet' });
-  return page.getByText(count === 1 ? '1 plant' : `${count} plants`, { exact: true });
+  return countOn(page, count === 1 ? '1 plant' : `${count} plants`);
 }
 
 async function openAlone(

@@ -23,7 +23,7 @@ import {
   submit,
   toast,
 } from './actions.ts';
-import { browser, inBrowser } from './store.ts';
+import { browser, countOn, inBrowser } from './store.ts';
 
 /** Starts the service for the first time. Returns the link that it prints, at its address in the network. */
 async function firstLink(t: TestContext): Promise<string | undefined> {
@@ -177,7 +177,7 @@ async function tagMany(page: Page): Promise<void> {
   await done(page, 'Added 300 plants.');
   await page.locator('#import-hide').click();
   await page.getByLabel('Search').fill('efeu');
-  await page.getByText('300 plants', { exact: true }).waitFor();
+  await countOn(page, '300 plants').waitFor();
   await page.getByRole('checkbox', { name: 'Select all rows' }).click();
   const rest = page.getByRole('button', { name: 'Select all 300' });
   if (await rest.isVisible()) await rest.click();

@@ -7,7 +7,7 @@ import { scopes } from '../../../src/access/access.ts';
 import { openPage } from '../../support/browser.ts';
 import { idOf } from '../../support/tokens.ts';
 import { holdResponse, loseResponse, toast } from '../actions.ts';
-import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
+import { browser, countOn, inBrowser, openStore, type OpenStore } from '../store.ts';
 
 /** A store of alice, and what she can do for bob. */
 async function setUp(t: TestContext) {
@@ -110,5 +110,5 @@ inBrowser('a link opens a plant, also through signing in', async (t) => {
   await page.locator('#sign-in-token').fill(token);
   await page.keyboard.press('Enter');
   await dialog.getByRole('button', { name: 'Close' }).click();
-  await page.getByText('2 plants', { exact: true }).waitFor();
+  await countOn(page, '2 plants').waitFor();
 });

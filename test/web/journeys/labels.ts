@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { withoutBrowser } from '../../support/browser.ts';
 import { pagesOf, type Paper } from '../../support/print.ts';
 import { without } from '../../support/programs.ts';
-import { openStore, shelf, type OpenStore } from '../store.ts';
+import { countOn, openStore, shelf, type OpenStore } from '../store.ts';
 
 function inPrint(name: string, run: (t: TestContext) => Promise<void>): void {
   it(name, { skip: withoutBrowser || without('pdftoppm') }, run);
@@ -121,7 +121,7 @@ inPrint(
     const { json } = await store.app.call('GET', '/plants?q=a&fields=id', { token: store.token });
     const ids = (json as { id: number }[]).map(({ id }) => id);
     await page.getByLabel('Search').fill('a');
-    await page.getByText(`${ids.length} plants`, { exact: true }).waitFor();
+    await countOn(page, `${ids.length} plants`).waitFor();
     await page.getByRole('button', { name: 'Export' }).click();
     await page.getByRole('button', { name: 'Labels' }).click();
     await page.getByText(`${ids.length} labels on 1 page.`).waitFor();

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertNames, deleteChosen, holdResponse, press, promisedMs, toast } from '../actions.ts';
-import { inBrowser, openStore, type OpenStore } from '../store.ts';
+import { countOn, inBrowser, openStore, type OpenStore } from '../store.ts';
 
 /** A store whose first plants are 300 ivies in two beds, by turns, and the others ferns. */
 async function openIvies(t: TestContext, count: number): Promise<OpenStore> {
@@ -60,17 +60,17 @@ inBrowser('counts all plants before they are read, and End goes to the last one'
   const { app, page } = await openIvies(t, 2_000);
   let pages = 0;
   page.on('request', (request) => (pages += Number(request.url().includes('&after='))));
-  await page.getByText('2,000 plants', { exact: true }).waitFor();
+  await countOn(page, '2,000 plants').waitFor();
   await page.locator('#grid[aria-rowcount="2001"]').waitFor();
   const token = await app.token('bob', { role: 'manager' });
   await app.call('DELETE', '/plants/1999', { token });
-  await page.getByText('1,999 plants', { exact: true }).waitFor({ timeout: promisedMs });
+  await countOn(page, '1,999 plants').waitFor({ timeout: promisedMs });
   await page.locator('#grid').focus();
   await press(page, 'End');
   await page.locator('#rows .active').getByText('Fern 2000').waitFor();
   assert.ok((await page.locator('#rows .row').count()) < 60);
   assert.ok(pages < 3, 'after the first one, which is small, pages are large');
-  await page.getByText('1,999 plants', { exact: true }).waitFor();
+  await countOn(page, '1,999 plants').waitFor();
   await press(page, 'Home');
   await page.locator('#rows .active').getByText('Ivy 1', { exact: true }).waitFor();
 });
@@ -95,7 +95,7 @@ inBrowser('selects rows, ranges, what was read, or all that match', async (t) =>
   await page.locator('#selection').waitFor({ state: 'hidden' });
 
   await page.locator('#search-input').fill('ivy');
-  await page.getByText('300 plants', { exact: true }).waitFor();
+  await countOn(page, '300 plants').waitFor();
   await row(page, 'Ivy 1')
     .first()
     .click({ modifiers: ['Shift'] });
@@ -108,7 +108,7 @@ inBrowser('tags 300 plants, and gives all of them back their tags', async (t) =>
   const store = await openIvies(t, 400);
   const { page, app, errors } = store;
   await page.locator('#search-input').fill('ivy');
-  await page.getByText('300 plants', { exact: true }).waitFor();
+  await countOn(page, '300 plants').waitFor();
   await page.locator('#grid[aria-rowcount="301"]').waitFor();
   await page.locator('#select-all').click();
   await selected(page, 300);
@@ -157,9 +157,9 @@ inBrowser(
     const left = (json as unknown[]).length; // the route has no other answer
     assert.ok(left > 0 && left < 40, `${left} are left`);
     await toast(page, `Stopped: ${left} plants`).waitFor();
-    await page.getByText(`${left} plants`, { exact: true }).waitFor();
+    await countOn(page, `${left} plants`).waitFor();
     await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByText('40 plants', { exact: true }).waitFor();
+    await countOn(page, '40 plants').waitFor();
   },
 );
 

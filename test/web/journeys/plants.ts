@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { assertNames, deleteChosen, namesOf, press, switchTab, tabTo, toast } from '../actions.ts';
-import { inBrowser, openStore, shelfNames } from '../store.ts';
+import { countOn, inBrowser, openStore, shelfNames } from '../store.ts';
 
 inBrowser('the keyboard alone adds, finds, edits, selects and deletes in a grid', async (t) => {
   const { page } = await openStore(t, { plants: [] });
@@ -62,7 +62,7 @@ inBrowser(
     await page.getByRole('button', { name: 'Close' }).click();
     await assertNames(page, ['Monstera']);
     assert.deepEqual(await namesOf(store), ['Monstera']);
-    await page.getByText('1 plant', { exact: true }).waitFor();
+    await countOn(page, '1 plant').waitFor();
 
     await page.getByRole('button', { name: 'Add plant' }).click();
     await page.keyboard.press('Enter');
@@ -119,7 +119,7 @@ inBrowser('deletes one plant or many at once, and brings all of them back', asyn
   await deleteChosen(page);
   await toast(page, 'Deleted 3 plants.').waitFor();
   await assertNames(page, ['Aloe vera']);
-  await page.getByText('1 plant', { exact: true }).waitFor();
+  await countOn(page, '1 plant').waitFor();
   assert.deepEqual(await namesOf(store), ['Aloe vera']);
   const [message, keys] = await Promise.all(
     ['.toast', '#grid-keys'].map((place) => page.locator(place).last().boundingBox()),
@@ -163,7 +163,7 @@ inBrowser('copies or exports what it shows', async (t) => {
   });
   const copied = () => page.evaluate('navigator.clipboard.readText()');
   await page.getByRole('button', { name: 'Show only the tag bed 1' }).click();
-  await page.getByText('1 plant', { exact: true }).waitFor();
+  await countOn(page, '1 plant').waitFor();
   await page.getByRole('button', { name: 'More' }).click();
   await page.getByRole('button', { name: 'Copy as curl' }).click();
   await toast(page, 'Copied.').waitFor();

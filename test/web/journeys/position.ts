@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { openPage } from '../../support/browser.ts';
 import { until } from '../../support/until.ts';
 import { press, promisedMs } from '../actions.ts';
-import { browser, inBrowser, openStore, type OpenStore } from '../store.ts';
+import { browser, countOn, inBrowser, openStore, type OpenStore } from '../store.ts';
 
 /** The page of bob, another manager, in a browser of his own. */
 async function openAsBob(t: TestContext, { app }: OpenStore): Promise<Page> {
@@ -55,7 +55,7 @@ inBrowser('what is added in one browser appears in another, and moves nothing', 
   const { app, page, errors } = store;
   await app.database.fill(ivies);
   await page.reload();
-  await page.getByText('200 plants', { exact: true }).waitFor();
+  await countOn(page, '200 plants').waitFor();
   const bob = await openAsBob(t, store);
   await page.evaluate(`document.querySelector('#grid').scrollTop = 100 * 44 + 7`);
   await page.getByRole('checkbox', { name: 'Select Ivy 1030.' }).click();
@@ -68,13 +68,13 @@ inBrowser('what is added in one browser appears in another, and moves nothing', 
   assert.deepEqual(before.typed, ['edit-name', 'Typed', 4]);
 
   await add(bob, 'Above', 5);
-  await page.getByText('201 plants', { exact: true }).waitFor({ timeout: promisedMs });
+  await countOn(page, '201 plants').waitFor({ timeout: promisedMs });
   assert.deepEqual(await viewOf(page, names), before);
   await add(bob, 'Below', 5_000);
-  await page.getByText('202 plants', { exact: true }).waitFor({ timeout: promisedMs });
+  await countOn(page, '202 plants').waitFor({ timeout: promisedMs });
   const ofBob = await app.token('bob');
   for (const id of [10, 20, 30]) await app.call('DELETE', `/plants/${id}`, { token: ofBob });
-  await page.getByText('199 plants', { exact: true }).waitFor({ timeout: promisedMs });
+  await countOn(page, '199 plants').waitFor({ timeout: promisedMs });
   assert.deepEqual(await viewOf(page, names), before);
 
   const [start] = before.boxes;
@@ -83,7 +83,7 @@ inBrowser('what is added in one browser appears in another, and moves nothing', 
     await page.mouse.wheel(0, 10);
     await app.call('POST', '/plants', { token: ofBob, json: { name: 'Moss', id: 11 + steps } });
   }
-  await page.getByText('209 plants', { exact: true }).waitFor({ timeout: promisedMs });
+  await countOn(page, '209 plants').waitFor({ timeout: promisedMs });
   await until('the wheel has moved the rows as far as it was turned', async () => {
     const { boxes } = await viewOf(page, names);
     return boxes[0]?.y === (start?.y ?? 0) - 100;

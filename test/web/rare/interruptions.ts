@@ -15,7 +15,7 @@ import {
   namesOf,
   submit,
 } from '../actions.ts';
-import { browser, inBrowser, openStore } from '../store.ts';
+import { browser, countOn, inBrowser, openStore } from '../store.ts';
 
 inBrowser('a link with a new token continues too', async (t) => {
   const { page, app } = await addWithRevokedToken(t);
@@ -52,7 +52,7 @@ inBrowser('a service that is down and back costs no reload', async (t) => {
   const service = await serve(t, ['--database', url]);
   const { page } = await openPage(await browser(), `${service.address}/#token=${token}`);
   t.after(() => page.context().close());
-  await page.getByText('3 plants', { exact: true }).waitFor();
+  await countOn(page, '3 plants').waitFor();
   await page.evaluate('window.isSamePage = true');
   await service.stop();
   await page.getByLabel('Search').fill('cactus');

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestApp } from '../../support/app.ts';
 import { assertNames, deleteChosen, openBin, press, switchTab, toast } from '../actions.ts';
-import { inBrowser, openStore, shelf } from '../store.ts';
+import { countOn, inBrowser, openStore, shelf } from '../store.ts';
 
 inBrowser(
   'a range selects exactly what is between its ends, and nothing beyond the limit',
@@ -13,7 +13,7 @@ inBrowser(
     const list = Array.from({ length: 10_001 }, (_, at) => ({ id: at + 1, name: 'Ivy', tag: '' }));
     await app.database.fill(list);
     await page.reload();
-    await page.getByText('10,001 plants', { exact: true }).waitFor();
+    await countOn(page, '10,001 plants').waitFor();
     /** Scrolls to the row with this number. */
     const row = async (number: number) => {
       await page.evaluate(`document.querySelector('#grid').scrollTop = ${(number - 4) * 44}`);
@@ -54,7 +54,7 @@ inBrowser('a page that is far behind reads its rows again, and moves nothing', a
   });
   await app.database.fill(list);
   await page.reload();
-  await page.getByText('400 plants', { exact: true }).waitFor();
+  await countOn(page, '400 plants').waitFor();
   await page.evaluate(`document.querySelector('#grid').scrollTop = 100 * 44 + 7`);
   await page.getByRole('checkbox', { name: 'Select Ivy 1030.' }).click();
   const shown = page.locator('#rows .row').filter({ hasText: 'Ivy 1030.' });
@@ -67,7 +67,7 @@ inBrowser('a page that is far behind reads its rows again, and moves nothing', a
   let reads = 0;
   page.on('request', (request) => (reads += Number(request.url().includes('/plants?'))));
   await switchTab(page, 'visible');
-  await page.getByText('1,309 plants', { exact: true }).waitFor();
+  await countOn(page, '1,309 plants').waitFor();
   assert.deepEqual(await shown.boundingBox(), before);
   await page.getByText('1 plant selected').waitFor();
   assert.equal(reads, 3);
@@ -97,9 +97,9 @@ inBrowser('5,000 plants are deleted as one, and come back as one from the bin', 
   }));
   await app.database.fill(plants);
   await page.reload();
-  await page.getByText('5,012 plants', { exact: true }).waitFor();
+  await countOn(page, '5,012 plants').waitFor();
   await page.locator('#search-input').fill('ivy');
-  await page.getByText('5,000 plants', { exact: true }).waitFor();
+  await countOn(page, '5,000 plants').waitFor();
   await page.locator('#select-all').click();
   await page.getByRole('button', { name: 'Select all 5,000 that match' }).click();
   await page.getByText('5,000 plants selected', { exact: true }).waitFor();
@@ -121,7 +121,7 @@ inBrowser('5,000 plants are deleted as one, and come back as one from the bin', 
   await page.getByText('The bin is empty.').waitFor();
   assert.equal(await count(), '5012');
   await press(page, 'Escape');
-  await page.locator('#store-count').getByText('5,000 plants').waitFor();
+  await countOn(page, '5,000 plants').waitFor();
   assert.deepEqual(errors, []);
 });
 
@@ -148,7 +148,7 @@ inBrowser('a list that was read before a delete does not bring the row back', as
   await page.getByRole('button', { name: 'Show only the tag indoor' }).first().click();
   await toast(page, 'Deleted “Ficus lyrata”.').waitFor();
   deleted.resolve();
-  await page.getByText('1 plant', { exact: true }).waitFor();
+  await countOn(page, '1 plant').waitFor();
   await assertNames(page, ['Monstera deliciosa']);
 });
 
