@@ -106,7 +106,7 @@ async function digestOfSound(archive: SqliteArchive, hasLog: boolean): Promise<s
   const [fault] = faults;
   if (fault === undefined) return digest;
   throw new Refusal(
-    `The copy has a fault: ${fault}. To list all faults of the database, run "npx plant-store verify".`,
+    `The copy has a fault: ${fault}. Until it is mended, there are no backups: run "npx plant-store verify" with the same --database, and read docs/how-to/back-up.md.`,
   );
 }
 

@@ -89,10 +89,17 @@ function sizeOf(file: string): number {
   return fs.statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** The service runs as the owner of the folder, even if this command does not. */
+/** The service runs as the owner of the folder, even if this command does not. Windows has no modes. */
 function owners(file: string): Finding {
   const folder = dirname(file);
   const { uid, mode } = fs.statSync(folder);
+  const isOpenTo = (bits: number, of: number) => process.getuid !== undefined && (of & bits) !== 0;
+  if (isOpenTo(0o006, fs.statSync(file).mode)) {
+    return ['warn', `every user of this machine can access ${file}`, `chmod o= '${file}'*`];
+  }
+  if (isOpenTo(0o002, mode) && !isOpenTo(0o1000, mode)) {
+    return ['warn', `every user of this machine can replace ${file}`, `chmod o-w '${folder}'`];
+  }
   const isShared = (mode & 0o022) !== 0; // such as /tmp
   const fix = `chown --reference='${folder}' '${file}'*`;
   const files = ['', '-wal', '-shm'].map((suffix) => file + suffix);

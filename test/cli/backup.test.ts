@@ -122,7 +122,7 @@ describe('backup', { concurrency: 2 }, () => {
         [status, stderr],
         [
           1,
-          `error: The copy has a fault: ${fault}. To list all faults of the database, run "npx plant-store verify".\n`,
+          `error: The copy has a fault: ${fault}. Until it is mended, there are no backups: run "npx plant-store verify" with the same --database, and read docs/how-to/back-up.md.\n`,
         ],
       );
       assert.ok(!existsSync(copy));

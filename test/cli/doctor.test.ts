@@ -2,6 +2,7 @@
  * `plant-store doctor`: no false alarm on healthy services, a finding for each trouble, and nothing written.
  */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import {
   chownSync,
   chmodSync,
@@ -9,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -255,6 +257,21 @@ describe('doctor finds', () => {
     chownSync(folder, 0, 0);
     const hidden = await troubles(url, unprivileged);
     assert.match(hidden.get('file')?.fix ?? '', /^Run doctor as root/);
+  });
+
+  it('files that every user can access or replace', async (t) => {
+    const { folder, path, url } = await database(t);
+    for (const [changed, mode, fixed] of [
+      [path, 0o604, 0o600],
+      [folder, 0o777, 0o775],
+    ] as const) {
+      chmodSync(changed, mode);
+      const found = await troubles(url);
+      assert.deepEqual([...found.keys()], ['file']);
+      execFileSync('sh', ['-c', found.get('file')?.fix ?? '']);
+      assert.equal(statSync(changed).mode & 0o777, fixed);
+      await assertHealthy(url);
+    }
   });
 
   it('memory, a full disk and a mounted file', { skip: cannotHaveHosts() }, async (t) => {

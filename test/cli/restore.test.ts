@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   lstatSync,
   readdirSync,
@@ -26,6 +27,8 @@ import { shared } from '../support/shared.ts';
 import { tempFolder } from '../support/temp.ts';
 import { indexOfSqlite, newerProgram } from '../support/versions.ts';
 import { identify } from '../support/tokens.ts';
+
+const isNotRoot = process.getuid?.() !== 0 && 'only root can give files to others';
 
 type Scope = Pick<TestContext, 'after'>;
 
@@ -76,6 +79,16 @@ describe('restore', { concurrency: 2 }, () => {
     assert.deepEqual(readdirSync(folder), ['plants.db']);
     assert.deepEqual(readFileSync(backup), before, 'the backup stays as it is');
     assert.deepEqual(readdirSync(dirname(backup)), ['backup.db']);
+  });
+
+  it('gives a new database to the owner of its folder', { skip: isNotRoot }, async (t) => {
+    const backup = await backupOf(t, 1);
+    for (const args of [['restore', backup], ['migrate']]) {
+      const { folder, path, url } = databaseFile(t);
+      chownSync(folder, 65_534, 65_534);
+      await runOk([...args, '--database', url]);
+      assert.equal(statSync(path).uid, 65_534);
+    }
   });
 
   it('keeps the database that it replaces, which is locked from before the copy', async (t) => {

@@ -54,10 +54,12 @@ export function addDatabaseCommands(plantStore: Command): void {
     .action(
       printed(async (path, options) => {
         const { restoreDatabase } = await import('../../sqlite/backup.ts');
+        const { giveToFolderOwner } = await import('../../sqlite/file/files.ts');
         const [database, file] = [fileOf(options.database), resolve(path)];
         const previous = await withProgress('Restoring', 'pages', (onProgress) =>
           restoreDatabase(file, database, onProgress),
         );
+        if (previous === undefined) giveToFolderOwner(database); // else it has the former owner
         const kept = previous && `\nThe previous database is kept at ${previous}.`;
         const text = `Restored ${file} to ${database}.${kept ?? ''}`;
         return { value: { database, file, previous }, text };

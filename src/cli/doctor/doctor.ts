@@ -15,7 +15,7 @@ import { failWith, print } from '../output.ts';
 import { printableJson } from '../terminal.ts';
 
 const dayMs = 86_400_000;
-const lookInLog = 'Look for "backup failed" in the log of the service.';
+const lookInLog = 'Start the service. If it runs, look for "backup failed" in its log.';
 
 export function addDoctorCommand(plantStore: Command): void {
   databaseCommand(plantStore, 'doctor', ['plant-store doctor', 'plant-store doctor sync --json'])
@@ -94,6 +94,6 @@ async function backup(folder: string | undefined, everyMs: number): Promise<Find
   const last = await lastBackupAt(folder);
   if (last === undefined) return ['fail', `none in ${resolve(folder)}`, lookInLog];
   const ageMs = Date.now() - last.getTime();
-  const detail = `begun ${Math.round(ageMs / 360_000) / 10} hours ago`;
+  const detail = `begun ${Math.round(ageMs / 60_000)} minutes ago`;
   return [ageMs > 2 * everyMs ? 'fail' : 'ok', detail, lookInLog];
 }

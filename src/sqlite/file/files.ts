@@ -3,6 +3,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import {
+  chownSync,
   closeSync,
   constants,
   copyFileSync,
@@ -11,6 +12,7 @@ import {
   linkSync,
   openSync,
   readdirSync,
+  realpathSync,
   rmSync,
   statSync,
 } from 'node:fs';
@@ -129,6 +131,13 @@ export function publishFile(partial: string, file: string): void {
     syncFile(file);
   }
   syncFile(dirname(file));
+}
+
+/** A database that root creates belongs to the owner of its folder, as whom the service runs. */
+export function giveToFolderOwner(path: string): void {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = statSync(dirname(realpathSync(path)));
+  chownSync(path, uid, gid);
 }
 
 /** The file system has no hard links, like FAT and some network file systems. */

@@ -7,7 +7,13 @@ import { NoDatabase, Refusal } from '../../refusal.ts';
 import { readPragma } from '../driver.ts';
 import { systemCode } from '../../shared/system-errors.ts';
 import { chooseAnother, refusalFor, writingRefusal } from '../errors.ts';
-import { publishFile, refuseLeftovers, syncFile, TemporaryFile } from './files.ts';
+import {
+  giveToFolderOwner,
+  publishFile,
+  refuseLeftovers,
+  syncFile,
+  TemporaryFile,
+} from './files.ts';
 import { nowMs, retryWhileLocked } from './locks.ts';
 import { applicationId, migrate, openSchemaCheck, type LockWait } from './migrate.ts';
 import { realPath, refuseUnusablePath } from './path.ts';
@@ -108,6 +114,7 @@ function createDatabase(path: string): void {
       database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF'); // synced once, below
       migrate(database, path, { deadlineMs: 0 }); // nobody else has it open
     }
+    giveToFolderOwner(partial.path);
     syncFile(partial.path);
     publishFile(partial.path, file);
   } catch (error) {
