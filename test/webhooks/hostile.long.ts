@@ -67,7 +67,7 @@ itOnce('hostile receivers cost neither memory nor the time of others', async (t)
   t.diagnostic(`MiB: ${used.join()}`);
   assert.ok(at(0.99) < 1_000, `${at(0.99)} ms`); // a busy computer can stop the test itself for a second
   const grownMiB = (process.memoryUsage().rss - before) / 1_048_576;
-  assert.ok(grownMiB < 30, `${grownMiB} MiB more`);
+  assert.ok(grownMiB < 100, `${grownMiB} MiB more`);
   const mallory = await app.user('mallory 0', { scopes });
   const { json } = await mallory('GET', '/webhooks');
   const shown = json as { url: string; state: string; error?: string; status?: number }[];
