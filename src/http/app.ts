@@ -86,7 +86,7 @@ const noCompilers = {
 };
 
 export function buildApp(options: AppOptions): FastifyInstance {
-  const { log, stopping, baseUrl, corsOrigins = [], createServer } = options;
+  const { log, baseUrl, corsOrigins = [], createServer } = options;
   const observe = observerOf(log, options.logRequests ?? 'debug');
   const cors = corsOrigins.length === 0 ? undefined : new Cors(corsOrigins);
   const pathPrefix = baseUrl === '' ? '' : new URL(baseUrl).pathname.replace(/\/$/, '');
@@ -127,7 +127,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   // request gets the header, because Node closes the connection after the first response that has it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     const { raw } = request;
-    const isLast = connections.isLastRequest(raw, stopping.aborted);
+    const isLast = connections.isLastRequest(raw);
     if (isLast) reply.header('connection', 'close');
     // The client may still be sending when it gets the response.
     if (isLast || (reply.statusCode >= 400 && !raw.complete)) lingerOnClose(raw.socket);

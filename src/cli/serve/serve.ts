@@ -39,8 +39,7 @@ interface Run {
 
 /**
  * Serves until a termination signal, such as SIGTERM, or until the storage fails (StorageFailure). Then:
- * 1. `stop` is aborted: /readyz returns 503, each connection closes with its next response, and the shutdown timeout
- *    starts.
+ * 1. `stop` is aborted: /readyz returns 503, and the shutdown timeout starts.
  * 2. A primary sends SIGTERM to its workers, and each of them does the rest.
  * 3. The drain stops listening and waits for the requests in progress (http/server/drain.ts).
  * 4. The app closes.

@@ -61,6 +61,8 @@ export class Connections {
   readonly #scheduler = new RequestScheduler();
   readonly #familyOf: (request: IncomingMessage) => string | undefined;
   #handler: RequestListener | undefined;
+  /** If true, each connection closes with its next response. */
+  areClosing = false;
 
   /** Returns the family of the request's token, if the token has been accepted before. */
   constructor(familyOf: (request: IncomingMessage) => string | undefined) {
@@ -140,11 +142,11 @@ export class Connections {
     this.#rank(connection);
   }
 
-  /** Whether the connection closes after the response to this request. While stopping, all connections do. */
-  isLastRequest(request: IncomingMessage, isStopping: boolean): boolean {
+  /** Whether the connection closes after the response to this request. */
+  isLastRequest(request: IncomingMessage): boolean {
     const connection = this.#connections.get(request.socket);
     const isNewest = connection?.current?.req === request && connection.waiting.length === 0;
-    return isNewest && (connection.isClosing || isStopping);
+    return isNewest && (connection.isClosing || this.areClosing);
   }
 
   /** Closes the connection after the response to this request. Bytes after the request are not parsed. */

@@ -13,13 +13,15 @@ import { inheritedSockets } from './listen.ts';
  * longer if new connections wait in inherited sockets meanwhile, and are not refused.
  */
 const idleIntervalMs = inheritedSockets().length > 0 ? 2_000 : 500;
+/** Until each of several workers has stopped listening. A connection that closed sooner would be replaced at another one. */
+const otherWorkersMs = 250;
 /** How long connections that wait are accepted, and requests in progress can take; then all connections are closed. */
 const drainTimeoutMs = 10_000;
 const acceptTimeoutMs = drainTimeoutMs / 2;
 
 /**
- * Closes the listening sockets once they have no connection left that waits, and resolves when no connection is left at all.
- * The app closes each connection with its next response (the onSend hook of app.ts).
+ * Closes the listening sockets once they have no connection left that waits, and then each connection with its next response.
+ * Resolves when no connection is left.
  */
 export async function drain(
   server: Server,
@@ -29,9 +31,12 @@ export async function drain(
   const hasTls = 'setSecureContext' in server;
   const closed = Promise.all(listening.map((one) => once(one, 'close'))).then(() => true);
   const endMs = performance.now() + drainTimeoutMs;
-  if (inheritedSockets().length === 0) await acceptWaiting(server);
+  const hasOwnSockets = inheritedSockets().length === 0;
+  if (hasOwnSockets) await acceptWaiting(server);
   // Not close() of http.Server: it closes idle connections at once, though a request can be on its way.
   for (const one of listening) NetServer.prototype.close.call(one);
+  if (hasOwnSockets) await Promise.race([closed, wait(otherWorkersMs, false, { ref: false })]);
+  connections.areClosing = true;
   while (!(await Promise.race([closed, wait(idleIntervalMs, false, { ref: false })]))) {
     await nextIteration(); // reads what has arrived: the connection of a request is then not idle
     const sockets = connections.sockets();
