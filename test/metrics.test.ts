@@ -180,7 +180,7 @@ describe('serve --metrics-port', () => {
     assert.ok(delay >= 0 && delay < 30, `${delay} s`);
   });
 
-  test('shows when the certificate ends', async (t) => {
+  test('shows when the certificate ends', { skip: without('openssl') }, async (t) => {
     const { service } = await startWithCertificate(t, { args: ['--metrics-port', '0'] });
     const { metrics } = await scrape(service);
     const end = metrics['plant_store_certificate_expiry_timestamp_seconds{worker="1"}'] ?? 0;
